@@ -15,7 +15,7 @@ def _times(seconds):
 
 
 def independent(rng):
-    """Independent log-normal probes of which 3 % are lost, three brokers that are alike."""
+    """Independent log-normal probes, 3 % of them lost, through three identical brokers."""
     n = 400
     return pd.DataFrame(
         {
@@ -119,7 +119,7 @@ request_seconds_count{path="/a"} 100
 
 
 def write(folder: Path) -> dict[str, Path]:
-    """Write every log into the folder, and say where."""
+    """Write every log into the folder and return the paths."""
     paths = {}
     for at, (name, make) in enumerate(LOGS.items()):
         paths[name] = folder / f"{name}.csv"

@@ -75,7 +75,7 @@ def make_log(seed: int, path: Path) -> None:
 
 
 def problems(seed: int, folder: Path, *, every: bool = True) -> list[str]:
-    """What is wrong with what the commands say of one log: a failure, a warning of a library, an answer beaten.
+    """Problems with the commands' answers on one log: a failure, a library's warning, an answer that is beaten.
 
     Without `every` the log goes through `analyze` and one of the other commands.
     """
@@ -135,7 +135,7 @@ def _contradictions(told: dict) -> list[str]:
 
 
 def _beaten(told: dict, table: pd.DataFrame) -> list[str]:
-    """(Σ min(x, t))/#{x ≤ t} straight from the table, where nobody failed or was lost early, against what is told."""
+    """(Σ min(x, t))/#{x ≤ t} straight from the table, if nothing failed or was lost early, against the answer."""
     column = table.columns[0]
     status = table["status"] if "status" in table else pd.Series("ok", index=table.index)
     if not status.isin([word for words in WORDS for word in (words[0], words[3])]).all():

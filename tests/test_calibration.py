@@ -97,7 +97,7 @@ def test_the_script_runs_and_fills_its_page(calibration):
     assert all(table in page for table in calibration.tables(calibration.rows_of(done)).values())
 
 
-def test_a_run_that_was_stopped_goes_on(calibration, tmp_path, capsys):
+def test_a_stopped_run_continues(calibration, tmp_path, capsys):
     journal = tmp_path / "journal.jsonl"
     first = calibration.results(["ratios"], 2, 1, journal)
     kept = journal.read_text().splitlines()
@@ -120,7 +120,7 @@ def probed(monkeypatch):
 @pytest.mark.parametrize(
     "more", [{}, {"cost": 40.0}, {"fails": 0.002}, {"step": 60.0}, {"rho": 0.1, "cutoff": 1500.0}], ids=str
 )
-def test_the_oracle_of_the_calibration_is_what_jobs_take(probed, more):
+def test_the_oracle_of_the_calibration_against_simulated_jobs(probed, more):
     """Jobs of the case under a timeout, simulated attempt by attempt."""
     case = probed.Case("lognormal(mu=5.5,sigma=1)", 1, **more)
     truth, rng, timeout = probed.Truth(case), np.random.default_rng(6), 420.0

@@ -47,7 +47,7 @@ def by_hand(times, done, gone, out, lost):
         ([1, 2], [1, 1], [0, 0], [1, 1], 0),  # given up before the last return, and at it
     ],
 )
-def test_the_curves_are_the_fractions(times, done, gone, out, lost):
+def test_the_curves_against_exact_fractions(times, done, gone, out, lost):
     made, cost = curves(times, done, gone, out, lost), 7
     for k, (F, S, W) in enumerate(by_hand(times, done, gone, out, lost)):
         assert (made.F[0, k], made.S[0, k], made.W[0, k]) == pytest.approx((float(F), float(S), float(W)), abs=1e-15)
@@ -137,7 +137,7 @@ def test_a_robust_timeout_must_beat_waiting_clearly():
 
 
 def test_at_most_ten_submissions_a_job():
-    """A cheap success of one in twenty is not what anybody is told to wait for, where more is possible."""
+    """A timeout that succeeds once in twenty attempts is not recommended if a better one exists."""
     times, done = [0.001, 100.0], [5, 60]
     made = curves(times, done, lost=35)
     allowed = made.allowed(0.0)
@@ -242,7 +242,7 @@ def test_the_robust_rule_is_its_formula():
 
 
 def test_merged_times_keep_the_curve_at_the_times_asked_for():
-    """Exactly where nobody is censored early; closely, with a fifth censored at any time."""
+    """Exactly if no probe is censored early; closely with a fifth censored at random times."""
     rng = np.random.default_rng(5)
     x, failed = rng.lognormal(5, 1, 20_000), rng.exponential(50, 500)
     for censored, error in (([], 1e-12), (rng.uniform(10, 3000, 4000), 1e-3)):

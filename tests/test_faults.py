@@ -181,7 +181,7 @@ def test_a_report_that_cannot_be_written(place):
         assert files(place) == before
 
 
-def test_the_closed_folder_is_closed(place):
+def test_the_read_only_folder_refuses_writes(place):
     """The proof that the test above tests something."""
     (place / "closed").mkdir(mode=0o555)
     done = subprocess.run(["/bin/sh", "-c", "echo > closed/x"], cwd=place, preexec_fn=bind_root, capture_output=True)

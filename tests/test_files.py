@@ -64,7 +64,7 @@ def test_one_failed_write_leaves_all_files_unchanged(tmp_path):
     assert paths[0].read_text() == "old"
 
 
-def test_a_tally_leaves_the_arrays_of_its_caller_alone():
+def test_a_tally_copies_the_arrays_of_its_caller():
     values, counts = np.array([1.0, 2.0]), np.array([3, 4])
     tally = Tally(values, counts)
     values[0], counts[0] = 1.5, 7

@@ -71,8 +71,8 @@ def test_a_stray_quote_below_a_record_of_two_lines(tmp_path):
     assert broken(case, tmp_path) == []
 
 
-def test_four_ways_that_disagree_are_found(tmp_path, monkeypatch):
-    """The differential check can fail: a batch that is off by a millisecond is told."""
+def test_a_disagreement_between_the_four_ways_is_found(tmp_path, monkeypatch):
+    """The differential check can fail: it notices a batch that is off by a millisecond."""
     path = tmp_path / "log"
     path.write_text(LOG_OF_60)
     with few_laws():
@@ -178,7 +178,7 @@ def test_endless_nesting_is_refused(tmp_path):
 
 
 def test_runs_and_probes_of_a_log_are_words_and_numbers(tmp_path):
-    """What a journal says becomes words of the commands that clear up after a killed run."""
+    """Values of a journal become arguments of the commands that clean up after a killed run."""
     path = tmp_path / "log"
     probe = '{"probe": 1, "job": 1, "attempt": 1, "submitted": "2026-03-01T00:00:00Z", "t": 0}\n'
     for run in ("a b", "x,y", "--help", "*", "a;b", "", "x" * 99, "../x"):
@@ -192,7 +192,7 @@ def test_runs_and_probes_of_a_log_are_words_and_numbers(tmp_path):
 
 
 def test_a_forged_journal_of_a_batch_is_not_believed(tmp_path):
-    """A checksum is no signature: rows that are none are made anew."""
+    """A checksum is not a signature: invalid rows are computed again."""
     (tmp_path / "log").write_text(LOG_OF_60)
     whole = batch_rows(tmp_path, resume=False)
     header = (tmp_path / "journal").read_bytes().splitlines(keepends=True)[0]

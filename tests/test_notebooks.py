@@ -1,4 +1,4 @@
-"""The notebooks run from scratch, say what they compute and have no output; the pages on theory are computed too."""
+"""The notebooks run from scratch, state what they compute and are stored without output; so are the pages on theory."""
 
 import ast
 import functools

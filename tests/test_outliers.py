@@ -81,7 +81,7 @@ def test_where_kaplan_meier_has_no_variance_the_interval_is_still_honest():
     assert everybody.high > 0.5
 
 
-def test_a_failure_is_censored_when_it_is_seen():
+def test_a_failure_counts_as_censored():
     """Nobody knows whether it would have come back: Kaplan–Meier 9/10 · 6/7 · 5/6, by hand."""
     sample = LatencySample.of([1, 2, 3], failed=[1, 1], lost=5)
     ratio = outlier_ratio(sample, cutoff=10)

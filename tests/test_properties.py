@@ -35,7 +35,7 @@ WEIGHTS = (0.78, 0.08, 0.08, 0.06)
 
 
 def examples(count):
-    """So many examples, the same ones in every run; those that fail are shown as they are, for analyses are slow."""
+    """A number of examples, the same in every run; failures are not minimised, because analyses are slow."""
     return settings(
         max_examples=count,
         deadline=None,
@@ -297,7 +297,7 @@ def test_scaling_time_with_every_law():
 
 
 def test_a_new_key_must_be_classified():
-    """The proof that the walk sees what it has not been told of."""
+    """The walk fails on a key that it does not know."""
     with pytest.raises(AssertionError, match="surprise"):
         list(leaves({"timeout": {"surprise": 1.0}}, KINDS))
 
@@ -353,7 +353,7 @@ def test_a_longer_cutoff_never_raises_the_ratio(sample, cutoff, more):
 @examples(60)
 @given(samples(least=5), st.sampled_from([0.0, 0.5, 3.0]), st.lists(st.floats(1, 60), min_size=1, max_size=20))
 def test_no_timeout_with_five_completions_beats_the_optimum(sample, cost, timeouts):
-    """Nor any time that the clock can tell from 0."""
+    """Nor any time above the clock's resolution."""
     law = Empirical.of(sample)
     limits = {"min_completions": MIN_COMPLETIONS, "min_timeout": sample.resolution}
     best = latfit.optimal_timeout(law, cost=cost, **limits)

@@ -227,7 +227,7 @@ def test_a_second_minimum_as_low_is_inside():
     assert high >= 598
 
 
-def test_intervals_of_a_product():
+def test_the_interval_of_a_product_combines_both():
     """The logarithms of two independent estimates: distances of the ends add in quadrature."""
     low, middle, high = combined((90.0, 100.0, 120.0), (0.8, 1.5))
     assert middle == 100
@@ -239,7 +239,7 @@ def test_intervals_of_a_product():
 @pytest.mark.slow
 @pytest.mark.parametrize(("phi", "n"), [(0.9, 1500)])
 def test_blocks_cover_under_dependence(phi, n):
-    """E_J of probes of which slow ones follow slow ones: resampled one by one the interval covered 70 and 40 %."""
+    """E_J if slow probes follow slow ones: resampled one by one, the interval covered 70 and 40 %."""
     law, rng, hits = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025), np.random.default_rng(12), []
     for _ in range(30):
         z = lfilter([np.sqrt(1 - phi**2)], [1, -phi], rng.standard_normal(n + 300))[300:]
@@ -277,7 +277,7 @@ def test_optimism_is_that_of_a_timeout_as_early():
     assert abs(late[:, 1:].mean(axis=0)).max() < 0.06  # of all resamples: −0.08
 
 
-def test_completions_that_were_never_seen():
+def test_completions_after_the_timeout_may_be_unobserved():
     """Of m at risk none completed: a share q of them may, with (1 − q)ᵐ = 2.5 %; by hand, on a clock of bins."""
     x = np.repeat(np.linspace(10, 100, 40), 5)
     sample = LatencySample.of(x, censored=[1000.0] * 50, cutoff=1000.0)
@@ -294,7 +294,7 @@ def test_completions_that_were_never_seen():
 
 @pytest.mark.slow
 def test_a_log_cut_in_half_is_not_counted_twice():
-    """E_J at the cutoff T is mean(min(x, T))/F, of which the variance is known."""
+    """E_J at the cutoff T is mean(min(x, T))/F, whose variance is known."""
     rng, T, widths, found = np.random.default_rng(5), 250.0, [], []
     for _ in range(40):
         x = rng.lognormal(5.5, 1, 500)
@@ -309,7 +309,7 @@ def test_a_log_cut_in_half_is_not_counted_twice():
 
 @pytest.mark.slow
 def test_a_chosen_minimum_is_never_too_high():
-    """Resampled in blocks, a log whose level changes may look as if the minimum were; it is not told as less."""
+    """Resampled in blocks, a log whose level changes may seem to have too high a minimum; it is not lowered."""
     rng = np.random.default_rng(5)
     x = np.where(np.arange(600) < 300, 100.0, 400.0) * rng.lognormal(0, 0.7, 600)
     when = pd.date_range("2026-03-01", periods=600, freq="10min", tz="UTC")
@@ -371,8 +371,8 @@ def test_five_completions_have_an_interval_too():
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.1])
-def test_less_data_less_confidence(lost):
-    """Intervals of E_J are wider with fewer rows, and 30 rows do not tell a timeout to a few per cent."""
+def test_less_data_give_wider_intervals(lost):
+    """Intervals of E_J are wider with fewer rows; 30 rows do not determine a timeout to a few per cent."""
     widths = {}
     for n in (12, 30, 400):
         rng, logs = np.random.default_rng(n), []

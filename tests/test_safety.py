@@ -70,7 +70,7 @@ ASKED_FOR = {
 
 
 def dangers(path):
-    """Everything in a module with which text could be run, objects be made of bytes, or a network be reached."""
+    """Everything in a module that could execute text, unpickle bytes or reach a network."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
@@ -220,7 +220,7 @@ def test_a_probe_runs_its_words_and_no_shell(canary, run):
 
 @pytest.mark.slow
 def test_settings_hold_nothing_of_the_log(canary):
-    """What is pasted into a shell or a configuration is made of latfit's words and numbers."""
+    """Snippets for a shell or a configuration contain only latfit's own words and numbers."""
     evil = "$(touch canary)`x`'\";<script>"
     frame = pd.DataFrame({"latency": np.arange(1.0, 61) / 7, "status": "completed", evil: 20 * [evil, "b", "c"]})
     frame.to_json(f"{evil}.jsonl", orient="records", lines=True)

@@ -176,7 +176,7 @@ def test_a_sample_and_its_estimate_do_not_change():
 @pytest.mark.parametrize(("values", "step"), [([14.0, 35.0, 49.0], 7.0), ([10 / 3, 25 / 3, 55 / 3], 5 / 3),
                                               ([6 / 7, 15 / 7, 20 / 7], 1 / 7)])  # fmt: skip
 def test_a_clock_that_is_not_decimal(values, step):
-    """Euclid's algorithm finds the greatest common divisor, whatever the order of the rests."""
+    """Euclid's algorithm finds the greatest common divisor, whatever the order of the remainders."""
     assert _common_divisor(np.array(values)) == pytest.approx(step, rel=1e-12)
 
 
@@ -198,7 +198,7 @@ def test_a_sample_describes_itself_and_keeps_the_finest_clock():
 
 
 def test_samples_without_returns_add_up_in_any_order():
-    """Where nobody returned no clock was seen, and what is said of one must not hang on the order of the logs."""
+    """Without returns the clock is unknown, and the sum must not depend on the order of the logs."""
     coarse, fine = (LatencySample.of([], censored=[600.0], resolution=step) for step in (60.0, 1.0))
     assert coarse + fine == fine + coarse
     assert (coarse + fine).resolution == 1.0

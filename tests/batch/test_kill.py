@@ -1,4 +1,4 @@
-"""A batch that is killed at random moments goes on with --resume, and the table is the same to the last byte."""
+"""A batch killed at random moments continues with --resume; the table is the same to the last byte."""
 
 import random
 import subprocess

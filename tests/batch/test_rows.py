@@ -368,7 +368,7 @@ def wait_for(condition, seconds=60):
 
 
 def test_no_worker_is_forked_beside_other_threads(logs, monkeypatch):
-    """A lock that another thread holds would stay locked in a worker for ever."""
+    """A lock held by another thread would stay locked in the worker forever."""
     forked = []
     monkeypatch.setattr(engines, "_processes", lambda count: forked.append(count))
     end = threading.Event()

@@ -1,4 +1,4 @@
-"""An answer that says more of how the log was read than of the system is an error, unless it is accepted."""
+"""An implausible answer, which points to a misread log, is an error unless the user accepts it."""
 
 import json
 

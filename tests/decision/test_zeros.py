@@ -1,4 +1,4 @@
-"""A clock that reads 0 for every latency tells nothing: no order follows from it."""
+"""If the clock shows 0 for every latency, nothing is recommended."""
 
 import json
 
@@ -13,7 +13,7 @@ def zeros(tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--cost", "1"], ["--objective", "quantile:0.9"]])
-def test_no_timeout_of_zero(run, zeros, options):
+def test_the_timeout_is_not_zero(run, zeros, options):
     told = json.loads(run("timeout", zeros, "--json", *options).stdout)
     assert (told["verdict"], told["timeout"], told["withheld"]) == ("withheld", None, ["not-identified"])
 

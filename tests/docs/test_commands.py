@@ -1,4 +1,4 @@
-"""Every command that a page shows: run as it stands where that is possible here, otherwise read by its parser."""
+"""Every command on the pages is run if possible here, and otherwise parsed."""
 
 import re
 import shlex

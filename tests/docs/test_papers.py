@@ -1,4 +1,4 @@
-"""docs/papers.md: every row has a function or a command that exists and a test that is there, or a reason."""
+"""docs/papers.md: every row names an existing function or command and an existing test, or a reason."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Change points: found where something changed, silent where nothing did; cycles likewise."""
+"""Change points and cycles: found if there are any, and not otherwise."""
 
 from itertools import pairwise
 
@@ -31,7 +31,7 @@ def test_false_alarms_are_rare(n, rho):
     assert np.mean(alarms) <= 0.05
 
 
-def test_short_dependence_is_not_a_change():
+def test_short_range_dependence_is_not_a_change():
     rng, alarms = np.random.default_rng(1), 0
     for _ in range(40):
         z = np.empty(2000)
@@ -71,7 +71,7 @@ def test_segments_are_the_cheapest_ones():
 
 
 def test_censoring_that_changes_is_not_a_change_of_the_law():
-    """A client's timeout of 300 s for a while: those attempts say nothing of what lies beyond."""
+    """A client's timeout of 300 s for a while: those attempts show nothing beyond it."""
     rng, alarms = np.random.default_rng(4), 0
     for _ in range(20):
         x, status = probes(rng, 2000)

@@ -1,4 +1,4 @@
-"""Advice that does no harm: what the evidence makes of a log."""
+"""Advice does no harm: decisions on logs of many kinds."""
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ def ar(phi, n, rng, mu=5.5):
 
 
 def test_two_endpoints_are_decided_one_by_one():
-    """70 % of 2 to 5 ms and 30 % of 300 ms: 0.1.0 said 5 ms, 16.5 times faster, under which one never answers."""
+    """70 % of 2 to 5 ms and 30 % of 300 ms: 0.1.0 advised 5 ms, with which one endpoint never answers."""
     rng = np.random.default_rng(1)
     fast = rng.random(3000) < 0.7
     x = np.where(fast, rng.uniform(0.002, 0.005, 3000), rng.normal(0.3, 0.01, 3000))
@@ -150,7 +150,7 @@ def test_irrelevant_columns_explain_nothing():
 
 
 @pytest.mark.slow
-def test_a_few_probes_of_like_things_are_decided():
+def test_small_logs_of_similar_probes_get_a_decision():
     rng = np.random.default_rng(12)
     withheld = []
     for _ in range(200):

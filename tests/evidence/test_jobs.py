@@ -101,7 +101,7 @@ NAMES = [("job", "attempt"), ("request_id", "try"), ("Trace-Id", "retryNumber"),
 
 
 @pytest.mark.parametrize("names", NAMES)
-def test_the_usual_names_are_known(tmp_path, names):
+def test_the_usual_column_names_of_attempts_are_recognised(tmp_path, names):
     rows = attempts(np.random.default_rng(5), 300, sticky=True, limits=LIMITS["last awaited"])
     first = 0 if names[1].startswith("retry") else 1
     counted = [(job, number - 1 + first, *rest) for job, number, *rest in rows]
@@ -186,7 +186,7 @@ def test_an_id_that_recurs_after_an_answer_is_not_an_attempt(tmp_path):
 
 
 def test_numbers_that_do_not_number_attempts(tmp_path):
-    """Jobs with one name, all with attempts 1 and 2: nobody knows whose attempt the second one is."""
+    """Jobs with one name, all with attempts 1 and 2: it is unclear to which job a second attempt belongs."""
     rows = [("nightly", 1 + k % 2, 1.77e9 + k, 1.0 + k % 7, "ok") for k in range(100)]
     assert attempts_of(latfit.read_log(write(tmp_path / "x.csv", rows)).table) is None
     named = [(f"j{k // 2}", "first" if k % 2 else "second", 1.77e9 + k, 1.0 + k % 7, "ok") for k in range(100)]

@@ -1,4 +1,4 @@
-"""Of long logs some of the probes are looked at: what is found must be what all of them tell."""
+"""In long logs only some probes are examined; the result must be that of all of them."""
 
 import numpy as np
 import pandas as pd

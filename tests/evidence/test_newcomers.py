@@ -1,4 +1,4 @@
-"""Logs as a newcomer has them: two endpoints, HTTP codes with a word for a timeout among them."""
+"""Logs as newcomers have them: two endpoints, HTTP codes mixed with a word for a timeout."""
 
 import json
 
@@ -97,7 +97,7 @@ def _times(n):
 
 @pytest.mark.slow
 def test_answers_determined_by_the_request_are_populations(run, tmp_path):
-    """A page that is not there is told in 3 ms, one that is takes 300: asked again, each is the same as before."""
+    """A missing page is answered in 3 ms, an existing one in 300 ms; a second request gets the same answer."""
     rng, n = np.random.default_rng(2), 300
     missing = rng.random(n) < 0.4
     x = np.where(missing, 3.0, 300.0) * rng.lognormal(0, 0.4, n)
@@ -114,7 +114,7 @@ def test_answers_determined_by_the_request_are_populations(run, tmp_path):
 
 
 def test_failures_are_not_a_population(run, tmp_path):
-    """A server that fails at once at random: what its answers say is the outcome, and not what was asked for."""
+    """A server fails fast at random: the text of its answers is the outcome, not a property of the request."""
     rng, n = np.random.default_rng(3), 300
     bad = rng.random(n) < 0.3
     x = np.where(bad, 3.0, 300.0) * rng.lognormal(0, 1.0, n)
@@ -126,7 +126,7 @@ def test_failures_are_not_a_population(run, tmp_path):
 
 @pytest.mark.slow
 def test_sizes_explain_latencies_whatever_they_are_called(run, tmp_path):
-    """2 s for a megabyte: what is large never ends under the timeout of what is small."""
+    """2 s for a megabyte: with a timeout for small answers, large ones never end."""
     rng, n = np.random.default_rng(4), 300
     size = rng.lognormal(13, 1.5, n).round()
     rows = list(zip(_times(n), size, (size * 2e-6 * rng.lognormal(0, 0.3, n)).round(4), strict=True))

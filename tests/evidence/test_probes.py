@@ -1,4 +1,4 @@
-"""A log as arrays: statuses read anew, columns as groups, rows in order; expected values by hand."""
+"""A log as arrays: reinterpreted statuses, columns as groups, rows in order; expected values by hand."""
 
 import numpy as np
 import pandas as pd
@@ -105,7 +105,7 @@ def test_groups_are_offsets():
 
 
 @pytest.mark.parametrize(("n", "most"), [(10, 10), (11, 10), (1000, 7)])
-def test_one_row_of_each_stretch(n, most):
+def test_rows_are_drawn_evenly_from_a_long_log(n, most):
     rows = evenly(n, most)
     edges = [k * n // most for k in range(most + 1)]
     assert rows.size == most
@@ -119,7 +119,7 @@ def test_a_word_among_the_numbers_makes_them_categories():
     assert set(groups_of("size", words).labels) == {*map(str, range(40)), "big"}
 
 
-def test_a_counter_is_a_time_and_not_a_group():
+def test_a_counter_is_not_a_group():
     rng = np.random.default_rng(2)
     assert groups_of("serial", pd.Series(np.arange(200.0))) is None
     assert groups_of("serial", pd.Series(np.arange(200.0)[::-1])) is None

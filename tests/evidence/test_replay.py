@@ -265,7 +265,7 @@ def test_at_least_forty_probes_with_a_time_are_needed():
 
 
 def test_in_a_long_log_only_some_jobs_are_followed():
-    """Sixty thousand jobs: fifty thousand tell what waiting and the best bring, and agree with all of them."""
+    """Of 60 000 jobs 50 000 are followed; waiting and the best timeout agree with following all."""
     rng, n = np.random.default_rng(9), 60_000
     seen = ProbeTable(
         rng.exponential(1.0, n) + np.where(rng.random(n) < 0.1, 30.0, 0.0), np.zeros(n, int), np.arange(n) * 0.1
@@ -293,7 +293,7 @@ def test_a_log_of_less_than_a_second(groups):
 
 
 def test_logs_replayed_together_are_each_as_alone():
-    """Dense and sparse ones, with groups and without, of which one has no times."""
+    """Dense and sparse logs, with and without groups, one of them without times."""
     rng = np.random.default_rng(8)
     logs = []
     for n, gap, groups in ((300, 0.5, None), (500, 40.0, rng.integers(0, 3, 500)), (60, 3.0, None)):

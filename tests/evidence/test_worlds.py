@@ -1,4 +1,4 @@
-"""Which worlds a log supports, and what the objective makes of them."""
+"""The worlds that a log supports, and the schedules that follow."""
 
 from dataclasses import replace
 
@@ -165,7 +165,7 @@ def test_only_columns_that_are_the_latency_or_the_outcome_are_left_out():
 
 
 @pytest.mark.parametrize("column", ["err", "path"])
-def test_what_only_hangs_have_is_their_outcome_by_its_name_and_an_endpoint_by_another(column, tmp_path):
+def test_an_error_column_is_an_outcome_and_an_endpoint_is_not(column, tmp_path):
     """Of 1000 requests 10 % fail at once and 2 % hang for 30 s: `err="timeout"` says the same as their code, 504."""
     rng = np.random.default_rng(10)
     kinds = rng.choice([200, 503, 504], 1000, p=[0.88, 0.1, 0.02])
@@ -200,7 +200,7 @@ def test_one_slow_attempt_in_a_small_cell_proves_no_gain():
 
 
 def test_names_that_mostly_occur_once_are_still_a_column():
-    """3000 pages, each as slow as it is: 400 rows have 26 pairs of the same page, which is enough to tell."""
+    """3000 pages with fixed latencies: 400 rows contain 26 pairs of the same page, which is enough."""
     rng = np.random.default_rng(4)
     page = rng.integers(0, 3000, 400)
     latency = np.exp(rng.standard_normal(3000))[page] * rng.lognormal(0, 0.3, 400)

@@ -67,7 +67,7 @@ def test_derivatives_against_differences():
             np.testing.assert_allclose(here.hess[i], (above.grad - below.grad) / 2e-5, rtol=1e-5, atol=1e-5)
 
 
-def test_the_kernel_means_what_the_law_means():
+def test_the_kernel_agrees_with_its_law():
     sample = batch()
     u = KERNEL.starts(sample)[10]
     with np.errstate(all="ignore"):  # values of weight 0

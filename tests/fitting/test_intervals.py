@@ -48,7 +48,7 @@ def test_joint_ratio_where_the_count_is_wrong():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [25, 400])
-def test_the_ends_for_rho_are_where_a_test_begins_to_reject(n):
+def test_the_interval_of_rho_inverts_a_likelihood_ratio_test(n):
     """Each end given to a plain fit of one sample: the likelihood has fallen by χ²/2; or the end is 0."""
     rng = np.random.default_rng(n)
     x = np.where(rng.random(n) < 0.2, np.inf, rng.gamma(2.0, 100.0, n))
@@ -87,7 +87,7 @@ def test_joint_interval_is_wide_enough_for_laws_that_compete():
 
 
 def test_confounded_when_the_cutoff_is_early():
-    """Cut near the median nobody can tell a long tail from outliers."""
+    """With a cut near the median, a long tail cannot be told from outliers."""
     assert joint_outlier_ratio(sample_of(outliers(300, 0.05, 3), 260.0)).confounded
 
 

@@ -56,7 +56,7 @@ def exact(law, sample, rho, row):
 
 @pytest.mark.parametrize("name", POINTS)
 @pytest.mark.parametrize("cell", [0.0, 0.3])
-def test_value_is_the_formula(name, cell):
+def test_the_value_is_that_of_the_formula(name, cell):
     sample, u = batch(cell, lost=2), np.array(POINTS[name])
     at = log_likelihood(law_class(name).kernel, sample.given(0.07), u)
     for row, params in enumerate(law_class(name).kernel.to_params(u, 1.0)[0].T):
@@ -82,7 +82,7 @@ def test_derivatives(name, rho, cell):
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_parameters_there_and_back(name):
+def test_parameters_survive_a_round_trip(name):
     kernel = law_class(name).kernel
     u = np.array(POINTS.get(name, [[0.2, 0.1, 0.3], [0.1, 0.5, -0.2]]))
     params, jacobian = kernel.to_params(u, 60.0)

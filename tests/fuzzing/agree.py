@@ -1,4 +1,4 @@
-"""One log, four ways to its decision: `analyze`, `timeout`, `batch` and Python's `decide` must say the same."""
+"""One log, four ways to its decision: `analyze`, `timeout`, `batch` and Python's `decide` must agree."""
 
 import json
 import math
@@ -73,7 +73,7 @@ def _called(*words: str) -> str | int:
 
 
 def _refused(why: str, shown: dict[str, str | int], batched: str | int, table: Path) -> list[str]:
-    """A log that Python refuses, every command refuses; a batch may answer with a row that says why."""
+    """A log that Python refuses is refused by every command; a batch may write a row with the reason."""
     told = [f"{name} answers, Python refuses: {why}" for name, said in shown.items() if said != 1]
     if not isinstance(batched, int):
         row = json.loads(table.read_text(encoding="utf-8").splitlines()[0])

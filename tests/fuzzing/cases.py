@@ -53,7 +53,7 @@ class Case:
 
 
 def make_case(seed: int, kind: str | None = None) -> Case:
-    """The case of a seed: the same for ever, or at least until this package changes."""
+    """The case of a seed, always the same until this package changes."""
     rng = random.Random(seed)
     kind = kind or rng.choices(KINDS, [OFTEN[each] for each in KINDS])[0]
     made = _made(seed, kind, rng)

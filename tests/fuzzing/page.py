@@ -1,4 +1,4 @@
-"""Hostile texts in a log, and the report page that is made of it: text stays text, whatever it says."""
+"""Hostile texts in a log stay text in its report page."""
 
 import base64
 import hashlib

@@ -150,7 +150,7 @@ def _printed(case: Case, code: int, stdout: str, stderr: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What reading a log gave: its sample and what is said of it, or the error."""
+    """The result of reading a log: its sample and notes, or the error."""
 
     sample: LatencySample | None = None
     refused: Mapping[str, int] = field(default_factory=dict)
@@ -184,7 +184,7 @@ def _read(path: Path, known: Mapping[str, str]) -> Outcome:
 
 
 def _known(case: Case) -> dict[str, str]:
-    """What the command is told of how to read the log, if anything."""
+    """The reading options of the command, if any."""
     words = case.arguments
     return {name: words[words.index(f"--{name}") + 1] for name in ("format", "pattern") if f"--{name}" in words}
 
@@ -241,13 +241,13 @@ def _limited(seconds: int) -> Iterator[None]:
 
 
 def _reset_peak() -> None:
-    """Begin to measure the peak of memory anew, where the system can."""
+    """Reset the peak of memory, where the system allows it."""
     clear = Path("/proc/self/clear_refs")
     if clear.exists():
         clear.write_text("5")
 
 
 def _peak() -> int:
-    """The peak of memory in bytes, 0 where the system does not tell."""
+    """The peak of memory in bytes, 0 if unknown."""
     status = Path("/proc/self/status")
     return int(re.search(r"VmHWM:\s*(\d+)", status.read_text())[1]) << 10 if status.exists() else 0

@@ -48,7 +48,7 @@ def _damaged_json(text: str, rng: random.Random) -> str:
 
 
 def _damage(value: Any, rng: random.Random) -> None:
-    """Walk down at random, and change what is there."""
+    """Change a random part of a nested document."""
     while isinstance(value, (dict, list)) and value:
         keys: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
         key = rng.choice(keys)
@@ -173,7 +173,7 @@ def wrong_watch(content: bytes, folder: Path) -> list[str]:
 
 
 def wrong_journal(content: bytes, folder: Path) -> list[str]:
-    """Whatever a journal holds, a batch that goes on with it gives the rows of an undisturbed one, or refuses."""
+    """Whatever a journal contains, a batch resumed from it writes the rows of an undisturbed one, or refuses."""
     (folder / "log").write_text(LOG)
     whole = batch_rows(folder, resume=False)
     (folder / "journal").write_bytes(content)

@@ -18,7 +18,7 @@ def test_damaged_histograms(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_without_damage_most_are_answered(kind, tmp_path):
+def test_most_undamaged_histograms_get_an_answer(kind, tmp_path):
     if kind == "hdr":
         pytest.importorskip("hdrh", reason="the package hdrhistogram is not installed")
     path, answered = tmp_path / "log", 0

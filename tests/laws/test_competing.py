@@ -101,7 +101,7 @@ def test_laws_that_cannot_compete_are_refused():
 
 @pytest.mark.parametrize("rho", [0.0, 0.05, 0.3])
 def test_a_rescaled_empirical_law_keeps_its_failures(rho):
-    """Probes with rho = .15 rescaled to another rho bring what probes with that rho bring."""
+    """Probes with ρ = .15 rescaled to another ρ give the same result as probes with that ρ."""
     rng = np.random.default_rng(11)
     law = Empirical.of(probes(rng, 100_000, rho=0.15)).rescaled(rho)
     assert_allclose(law.rho_without_failures, rho, atol=1e-12)

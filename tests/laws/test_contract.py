@@ -49,7 +49,7 @@ def times(law):
 
 
 @every_law
-def test_ends(law):
+def test_the_cdf_at_its_ends(law):
     jump_at_zero = law.jumps is not None and law.jumps[0] == 0
     assert law.cdf(-1e-300) == 0
     assert law.still_out(-1.0) == 1

@@ -28,7 +28,7 @@ def test_spaces_order_and_lists():
     assert mixture.spec() == "erlang-mixture(p=[0.9,0.1],phases=[2,3],rates=[20,2])"
 
 
-def test_all_digits_are_written():
+def test_laws_are_written_with_all_digits():
     law = LogNormal(1 / 3, np.float64(0.1) + 0.2)
     assert law.spec() == "lognormal(mu=0.3333333333333333,sigma=0.30000000000000004)"
     assert parse_law(law.spec()) == law

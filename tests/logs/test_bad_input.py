@@ -1,4 +1,4 @@
-"""Bad logs: one clear line that says what was found, where, and what to do; nothing is lost silently."""
+"""Bad logs: one clear line with what was found, where, and what to do; nothing is dropped silently."""
 
 import gzip
 

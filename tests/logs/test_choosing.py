@@ -1,4 +1,4 @@
-"""Choosing rows: by columns, by time, in every format, and said how many were left out."""
+"""Rows chosen by columns and by time, in every format; the number left out is reported."""
 
 import json
 

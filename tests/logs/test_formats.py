@@ -219,7 +219,7 @@ def test_parquet_with_types_of_its_own(tmp_path):
     assert latencies(log, "failed") == [2.5]
 
 
-def test_numbers_alone_are_latencies(tmp_path):
+def test_bare_numbers_are_latencies(tmp_path):
     (tmp_path / "x").write_text("3\n1.5\n2\n")
     assert latencies(read(tmp_path / "x", unit="s"), "completed") == [1.5, 2, 3]
 

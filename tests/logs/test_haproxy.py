@@ -1,4 +1,4 @@
-"""HAProxy: timers that are −1, and termination states that say who gave up."""
+"""HAProxy: timers of −1, and termination states, which show who gave up."""
 
 import pandas as pd
 import pytest
@@ -22,7 +22,7 @@ def latencies(log, status):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_state_says_who_ended_it(state, tmp_path):
+def test_the_termination_state_shows_who_gave_up(state, tmp_path):
     line = (
         f"10.0.0.1:5001 [01/Mar/2026:00:00:01.100] web app/s1 0/0/1/20/25 200 9 - - {state} 1/1/0/0/0 0/0 "
         '"GET / HTTP/1.1"\n'
@@ -45,7 +45,7 @@ def test_http_and_tcp_lines():
     )
 
 
-def test_until_the_headers():
+def test_the_time_to_the_headers_as_latency():
     """Tr: a request whose headers came is no longer out, whoever ended it later; −1 was over at Tt."""
     log = read(DATA / "requests.haproxy", columns={"latency": "Tr"})
     assert latencies(log, "completed") == [0.02, 0.03, 0.04]

@@ -1,4 +1,4 @@
-"""HTTP codes to outcomes: the one table, the user's word, and what is said of it."""
+"""HTTP codes to outcomes: the table, the user's options, and the notes."""
 
 from http import HTTPStatus
 

@@ -346,7 +346,7 @@ def test_a_frame_with_names_of_several_levels():
 
 @pytest.mark.slow
 def test_quick_errors_without_outcomes_withhold_the_timeout(tmp_path, run):
-    """One in five comes back at once with an error that the log does not tell: the formula would cancel at 4 ms."""
+    """One in five returns at once with an error that the log does not show: the formula would cancel at 4 ms."""
     rng = np.random.default_rng(5)
     x = np.where(rng.random(600) < 0.2, rng.uniform(0.003, 0.005, 600), rng.lognormal(-1, 0.5, 600))
     pd.DataFrame({"latency": x.round(6)}).to_csv(tmp_path / "x.csv", index=False)
@@ -443,7 +443,7 @@ def test_empty_values_caused_by_outcomes_are_not_a_group(mark, tmp_path):
     assert made.timeout.verdict == "finite"
 
 
-def test_a_group_that_is_dead_is_still_a_group(tmp_path):
+def test_a_group_without_completions_is_still_a_group(tmp_path):
     rng, n = np.random.default_rng(6), 400
     site = rng.choice(["a", "b", "dead"], n, p=[0.47, 0.47, 0.06])
     bad = site == "dead"
@@ -572,14 +572,14 @@ def test_durations_of_the_elastic_common_schema(tmp_path):
 
 
 def test_the_last_words_of_a_name_count():
-    """All of so many words, joined in every way, would take hours."""
+    """Trying every combination of so many words would take hours."""
 
 
 @pytest.mark.parametrize(
     ("start", "end"),
     [("produced_at", "consumed_at"), ("publishedAt", "consumedAt"), ("sent", "received"), ("produced", "received")],
 )
-def test_a_message_is_under_way_until_it_is_consumed(start, end, tmp_path):
+def test_the_latency_of_a_message_ends_when_it_is_consumed(start, end, tmp_path):
     log = read(tmp_path, **{end: WHEN + pd.to_timedelta(LATENCY, unit="s"), "topic": "orders", start: WHEN})
     assert log.frame["latency"].to_numpy() == pytest.approx(LATENCY, abs=1e-5)
     assert f"latency is {end!r} minus {start!r}" in log.facts.notes

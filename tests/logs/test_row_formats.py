@@ -122,7 +122,7 @@ def test_a_caddy_request_without_a_code(tmp_path):
     assert log.frame["latency"].tolist() == [3.0, 0.1]
 
 
-def test_when_a_classic_balancer_got_the_request(tmp_path):
+def test_the_submission_time_of_a_classic_balancer(tmp_path):
     """It writes when the request came; one of applications, when it was answered."""
     rest = 'lb 10.0.0.9:2817 10.0.0.1:80 0.5 1 0.5 200 200 0 29 "GET http://x:80/ HTTP/1.1" "curl" - -'
     path = tmp_path / "elb.log"

@@ -58,7 +58,7 @@ def test_a_difference_of_times_proves_the_unit():
     assert (roles.latency, roles.unit, roles.submitted) == (("elapsed",), "s", "start")
 
 
-def test_a_wait_is_read_and_not_the_work_after_it():
+def test_the_wait_is_read_rather_than_the_run_time_after_it():
     rows = "".join(f"{1000 + at},{1007 + 3 * at},{1100 + 9 * at}\n" for at in range(9))
     roles = read(f"creation_time,scheduled_time,deletion_time\n{rows}")
     assert (roles.submitted, roles.ended) == ("creation_time", "scheduled_time")

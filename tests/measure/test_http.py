@@ -70,7 +70,7 @@ def test_expected_codes_and_connections(tmp_path, run):
 
 @pytest.mark.slow
 def test_error_answers_are_reported(tmp_path, run):
-    """By default a 404 is an answer like another; that all of them were is told."""
+    """By default a 404 is an answer; a note reports it if all answers were 404."""
     with Service(lambda path, rng: 0.0 if path == "/" or int(path[1:]) % 4 else "404").running() as service:
         words = ("--probes", 8, "--in-flight", 1, "--pause", 0)
         done = run("probe", "http", service.url + "/{job}", "-o", tmp_path / "a", *words)

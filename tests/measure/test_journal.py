@@ -1,4 +1,4 @@
-"""The log of a measurement: what stands in it, what a killed run leaves in it, and what a reader makes of it."""
+"""The log of a measurement: its contents, after a killed run too, and how it is read."""
 
 import json
 import math

@@ -95,7 +95,7 @@ class Fleeting(BaseHTTPRequestHandler):
 
 
 def test_a_server_that_vanishes(tmp_path, run):
-    """Its probes have failed, and say why; the run goes on to its end, and the log is whole."""
+    """Its probes fail with the reason; the run continues to its end, and the log is complete."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Fleeting) as server:
         server.lock, server.answered = threading.Lock(), 0
 

@@ -1,4 +1,4 @@
-"""What policies mean to a running client: the steps, and what a loop makes of them with a target of known latencies."""
+"""Policies in a running client: their steps, and a loop that follows them with known latencies."""
 
 import json
 import math
@@ -88,7 +88,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_a_job_does(name, tmp_path, clock):
+def test_a_job_follows_its_policy(name, tmp_path, clock):
     plan, script, expected = CASES[name]
     attempts, _ = history(tmp_path, script, plan)
     for attempt, (number, at, status, latency) in zip(attempts, expected, strict=True):

@@ -63,7 +63,7 @@ def test_jobs_run_the_schedule_of_a_log(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_ends_when_it_is_precise(tmp_path, run):
-    """Half of the jobs are quick, the others take 2 s: any timeout between is right, and soon known to be."""
+    """Half of the jobs are quick, the others take 2 s: any timeout in between is right, and few probes show it."""
     done = run(
         "probe", "command", "-o", tmp_path / "log", "--until-precise", "30%", "--in-flight", 30, "--pause", "20ms",
         "--cutoff", 5, "--probes", 3000, "--seed", 1, "--json",

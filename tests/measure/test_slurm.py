@@ -81,7 +81,7 @@ def test_a_refused_submission_is_a_failure(cluster, probe, tmp_path):
 
 
 def test_a_drained_node_and_one_killed_mid_job(cluster, probe, tmp_path):
-    """Two of four nodes: one takes no jobs, one dies with a job on it, which is out for ever and must be cancelled."""
+    """Two of four nodes: one takes no jobs, one dies with a job on it, which never ends and must be cancelled."""
     cluster.call("scontrol", "update", "nodename=n1", "state=drain", "reason=test")
     try:
         process = probe("--in-flight", 3, "--probes", 3, "--cutoff", 8, "--job", "sleep 3", "--", "--exclusive")

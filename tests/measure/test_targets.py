@@ -52,7 +52,7 @@ def test_public_fields_contain_no_secret(target):
     assert target.shown(Attempt("r", 1, 1, 1))
 
 
-def test_names_are_filled_in_and_other_braces_stay():
+def test_placeholders_are_filled_in_and_other_braces_stay():
     attempt = Attempt("r", probe=7, job=3, attempt=2)
     assert attempt.fill("{job}/{attempt}/{run}/{probe} {x} {}") == "3/2/r/latfit-r-7 {x} {}"
     assert attempt.environment["LATFIT_PROBE"] == "latfit-r-7"

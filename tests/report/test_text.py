@@ -119,7 +119,7 @@ def test_timeouts_of_fitted_laws_have_units():
 
 
 @pytest.mark.parametrize("length", ["2 h 43 min", "3 d 4 h", "358 s", "12 %"])
-def test_a_duration_is_not_torn_at_the_end_of_a_line(length):
+def test_a_duration_is_not_split_across_lines(length):
     for before in range(60, 80):
         lines = textwrap.wrap(kept_together(f"{'x' * before} {length} more"), 78)
         assert any(length in line.replace(NO_BREAK, " ") for line in lines)
@@ -233,7 +233,7 @@ def test_one_row_was_refused_and_two_were(rows, told, tmp_path):
     ("lines", "told"),
     [(["latency", "-1"], "not even the one row can be used"), (["latency", "-1", "-2"], "none of the 2")],
 )
-def test_none_of_one(lines, told, run, tmp_path):
+def test_an_error_counts_a_single_row_as_one(lines, told, run, tmp_path):
     (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
     done = run("analyze", tmp_path / "x.csv")
     assert done.returncode == 1

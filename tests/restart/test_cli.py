@@ -49,7 +49,7 @@ def test_law(js):
 
 
 @pytest.mark.parametrize(("rho", "verdict"), [(0, "any"), (0.03, "immediate")])
-def test_nulls_of_the_verdicts(js, rho, verdict):
+def test_fields_that_are_null_for_a_verdict(js, rho, verdict):
     best = js("timeout", "--law", "exponential(rate=0.01)", "--rho", rho)
     assert best["verdict"] == verdict
     assert best["submissions"] is None
@@ -66,7 +66,7 @@ def test_schedule(js):
     assert js("timeout", "--law", "exponential(rate=1)", "--restarts", 2)["schedule"] == [None, None]
 
 
-def test_variants(js):
+def test_wall_clock_copies_objective_and_budget(js):
     law = ("timeout", "--law", LOGNORMAL, "--rho", 0.025)
     assert js(*law, "--wall-clock", 300)["expected_duration"] == pytest.approx(737, abs=0.5)
     assert js(*law, "--copies", 2)["submissions"] == pytest.approx(2.198, abs=1e-3)

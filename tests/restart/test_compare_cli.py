@@ -182,7 +182,7 @@ def test_the_page_on_strategies_runs():
 
 @pytest.mark.slow
 def test_the_load_is_that_of_the_recommendation(tmp_path):
-    """Exponential latencies: nothing can be gained, and nobody is told to flood the service."""
+    """Exponential latencies: nothing can be gained, and the advice is not to flood the service."""
     rng, log = np.random.default_rng(1), tmp_path / "exponential.csv"
     rows = zip(np.cumsum(rng.exponential(0.2, 3000)), 50 * rng.exponential(size=3000), strict=True)
     log.write_text("time,latency_ms,status\n" + "".join(f"{1.7676e9 + t:.3f},{x:.1f},200\n" for t, x in rows))

@@ -294,7 +294,7 @@ def test_distribution_exactly_on_a_decimal_clock():
                     assert float(schedule) == pytest.approx(float(total), abs=1e-13)
 
 
-def test_the_least_moment_and_the_ends_of_the_levels():
+def test_orders_of_moments_and_levels_out_of_range_are_refused():
     assert moments(V, [0.1, 0.4], 0).tolist() == [[1.0, 1.0]]
     with pytest.raises(RestartError, match="order of a moment is -1"):
         moments(V, 0.4, -1)

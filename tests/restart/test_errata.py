@@ -141,7 +141,7 @@ def test_g_appendix_h_polynomial():
     assert left != pytest.approx(right[1], rel=1e-2)
 
 
-def test_g_wall_clock_is_no_mere_shift():
+def test_g_wall_clock_is_not_a_mere_shift():
     law, r = Defective(LOGNORMAL, 0.025), 300.0
     shifted = optimal_timeout(law)
     assert shifted.timeout + r == pytest.approx(684, abs=0.5)

@@ -57,7 +57,7 @@ def test_two_copies_of_a_smooth_law_that_are_never_cancelled():
 @pytest.mark.slow
 @pytest.mark.parametrize("nu", [1.2, 1.5, 2.2])
 def test_a_power_tail_beside_failures(nu):
-    """A hedge that is never made is one attempt, of which the moments are known without a quadrature."""
+    """A hedge that is never sent is one attempt, whose moments are known without quadrature."""
     law = Competing.of(parse_law(f"pareto(a=1,nu={nu})"), [0.3, 1.0, 2.5], [0.1, 0.2, 0.1])
     hedge, one = (evaluate_policy(law, policy, cost=0.7) for policy in ("hedge(d=1,q=0)", "copies(b=1)"))
     assert hedge.expected_duration == pytest.approx(one.expected_duration, rel=1e-5)
@@ -101,7 +101,7 @@ def test_attempts_that_never_end_are_out_in_both_models():
 
 @pytest.mark.parametrize("policy", ["delayed(t0=3,t_inf=5)", "delayed(t0=3,t_inf=6)"])
 def test_copies_that_are_all_cancelled_before_one_can_complete(policy):
-    """Nothing happens before 3 s and nothing completes before 20 s: while one fails the next is out, for ever."""
+    """Nothing happens before 3 s and nothing completes before 20 s: each attempt is cancelled or fails, forever."""
     says = evaluate_policy(Empirical.of(LatencySample.of([20.0, 30.0], failed=[4.0, 25.0])), policy)
     assert (says.expected_duration, says.std_duration, says.submissions, says.job_seconds) == (None,) * 4
     assert says.success == 0

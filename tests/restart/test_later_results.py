@@ -242,7 +242,7 @@ def test_a_decision_comes_with_the_variation_and_warns_of_the_tail(run):
     )
 
 
-def test_more_copies_where_the_budget_allows_them():
+def test_more_copies_if_the_budget_allows_them():
     best = latfit.optimal_policy(L, "copies", budget=Budget("submissions", 4.2), max_copies=8)
     E = {b: latfit.optimal_timeout(L, copies=b, max_submissions=4.2).expected_duration for b in (2, 3, 4)}
     assert best.policy.b == min(E, key=E.get)

@@ -50,7 +50,7 @@ def test_quantiles_by_simulation(copies):
         assert abs(np.mean(x + 1e-6 >= J) - float(q)) <= 4 * np.sqrt(0.25 / J.size) + 2e-3
 
 
-def test_no_lattice_no_quantile():
+def test_quantiles_need_a_lattice():
     law = Empirical.of(LatencySample.of([0.1234567891, 2**0.5, np.pi], failed=[np.e]))
     assert optimal_timeout(law).quantiles == {"0.5": None, "0.95": None, "0.99": None}
     whole = Empirical.of(LatencySample.of([4, 5, 6], failed=[1, 2], resolution=1.0))

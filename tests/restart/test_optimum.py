@@ -253,7 +253,7 @@ def test_verdicts_of_samples():
 
 
 def test_failures_alone_need_no_timeout():
-    """All returned, some with a failure: waiting for the failure is all there is to do."""
+    """All returned, some with a failure: waiting is best."""
     law = Empirical.of(LatencySample.of([4, 5, 6], failed=[1, 2]))
     best = optimal_timeout(law)
     assert best.verdict == "never"

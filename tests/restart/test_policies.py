@@ -198,7 +198,7 @@ def test_latencies_of_zero(policy):
 @pytest.mark.parametrize("jitter", [0, 1])
 @pytest.mark.parametrize(("out", "level"), [(1, 0.9), (2, 0.8), (4, 0.6)])
 def test_a_level_that_is_just_reached(out, level, jitter):
-    """Of ten so many never return: the others do at 2 s, and the second attempt is too short for any of them."""
+    """Of ten attempts some never return; the others return at 2 s, and the second attempt is too short for any."""
     law = Empirical.of(LatencySample.of([2.0] * (10 - out), lost=out))
     policy = f"schedule(timeouts=[2,0.5],sleeps=[3],jitter={jitter})"
     assert evaluate_policy(law, policy, objective=f"quantile:{level}").objective["value"] == pytest.approx(2.0)

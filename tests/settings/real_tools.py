@@ -398,7 +398,7 @@ CHECKS = {}
 
 
 def check(tool, *needs, version, says):
-    """A tool of which only a part can be run here; the function returns nothing, or an assertion fails."""
+    """Check the part of a tool that can be run here."""
 
     def add(function):
         CHECKS[tool] = (function, needs, version, says)

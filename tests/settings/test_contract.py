@@ -117,7 +117,7 @@ def comment_of(settings, tool):
 
 @pytest.mark.parametrize("cost", [0.0, 30.0])
 def test_the_comment_promises_what_the_snippet_does(log, cost):
-    """Job by job, every retry with the fate of the first attempt, and half of the longest random wait on average."""
+    """Job by job: every retry repeats the first attempt, and the random wait is half of its maximum on average."""
     x = np.where(log.frame["status"] == "completed", log.frame["latency"], np.inf)
     settings = settings_for("tenacity", log, cost=cost)
     *limits, cutoff = settings.timeouts
@@ -316,8 +316,8 @@ def test_visible_failures_are_retried_too(fast_log):
 
 
 @pytest.mark.parametrize("verdict", ["withheld", "never", "any", None])
-def test_without_a_schedule_nothing_is_printed_to_paste(monkeypatch, log, verdict):
-    """A decision that is withheld, or says that no timeout helps, becomes no snippet but a reason."""
+def test_without_a_schedule_there_is_no_snippet(monkeypatch, log, verdict):
+    """A withheld decision, or one to wait, gives a reason instead of a snippet."""
     decision = latfit.analyze(log, laws=(), test=False, resamples=0).decision
     withheld = ("dependent", "queue") if verdict == "withheld" else ()
     timeout = replace(decision.timeout, verdict=verdict, timeout=None, retry=None, withheld=withheld)
@@ -332,7 +332,7 @@ def test_without_a_schedule_nothing_is_printed_to_paste(monkeypatch, log, verdic
         assert "dependent, queue" in found.notes[0]
 
 
-def test_mixed_traffic_has_nothing_to_paste():
+def test_mixed_traffic_gives_no_snippet():
     """Fast checks and slow reports in one log: the formula's timeout would never let a report end."""
     rng = np.random.default_rng(2)
     kind = rng.random(600) < 0.7
@@ -504,7 +504,7 @@ def test_command_line(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ["curl", "envoy"])
-def test_possible_errors_among_returns_leave_nothing_to_paste(tool, tmp_path):
+def test_quick_returns_that_may_be_errors_give_no_snippet(tool, tmp_path):
     """The waits of curl move the optimum away from quick returns, which may be errors as before."""
     rng = np.random.default_rng(1)
     x = np.where(rng.random(400) < 0.3, rng.uniform(0.002, 0.006, 400), rng.lognormal(-1.5, 0.6, 400))

@@ -57,7 +57,7 @@ def test_answers_4xx_are_answers_and_5xx_are_failures(name, status, failures, ar
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLIENTS)
 def test_refused_connections_are_retried_where_the_log_has_failures(name, tmp_path):
-    """The pause between two attempts tells that there was a second one."""
+    """The pause between attempts shows that there was a second one."""
     absent = missing(RUNNERS[name][1])
     if absent:
         pytest.skip(f"not here: {', '.join(absent)}")
@@ -119,7 +119,7 @@ def test_haproxy_cuts_connecting_and_tries_again(haproxy):
 
 @pytest.fixture
 def shell(tmp_path):
-    """Runs a snippet with programs that note how they are called and do as they are told."""
+    """Runs a snippet with stand-in programs that record how they are called."""
 
     def run(snippet, **programs):
         for program, body in {"sleep": "", **programs}.items():

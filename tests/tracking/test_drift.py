@@ -1,4 +1,4 @@
-"""The drift report: on a log that changed, on one that did not, and where it must not be believed."""
+"""The drift report: on a log that changed, on one that did not, and on logs that contradict it."""
 
 import json
 
@@ -81,7 +81,7 @@ def test_replay_is_that_of_a_loop(tmp_path):
 
 
 @pytest.mark.slow
-def test_nothing_of_the_future_is_known(tmp_path):
+def test_the_backtest_does_not_use_the_future(tmp_path):
     """What was submitted before a change, but came back after it, must not have set the timeout before it."""
     rng = np.random.default_rng(3)
     x = rng.lognormal(4, 0.3, 2000)
@@ -144,7 +144,7 @@ def test_a_log_without_times_says_so(tmp_path, run):
 
 @pytest.mark.slow
 def test_real_logs(shared):
-    """KTH is a queue whose waits depend on each other: nothing of it may be believed."""
+    """KTH is a queue whose waits depend on each other: its timeouts are withheld."""
     found = drift(latfit.read_log(shared / "kth-sp2.swf.gz"), cost=60.0, window="28d")
     assert {"queue", "dependent"} <= {warned.code for warned in found.warnings}
     scores = {score.policy: score.expected_duration for score in found.backtest.scores}

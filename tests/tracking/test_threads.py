@@ -22,8 +22,8 @@ def impatient():
     sys.setswitchinterval(before)
 
 
-def test_eight_threads_lose_nothing(impatient):
-    """The whole weight of the slowest memory is that of so many observations, whatever their order."""
+def test_nothing_is_lost_with_eight_threads(impatient):
+    """The total weight of the slowest memory depends on the number of observations, not on their order."""
     tracker, begin, wrong = latfit.Tracker(initial=1.0, cutoff=60.0), threading.Barrier(THREADS), []
 
     def client(k):

@@ -20,7 +20,7 @@ GRID = np.exp(np.arange(0, math.log(60_000), 0.005))
 
 
 class System:
-    """A law with outliers: draws, and what an attempt with a timeout costs and brings, by quadrature."""
+    """A law with outliers: draws, and the cost and yield of an attempt with a timeout, by quadrature."""
 
     def __init__(self, spec, rho, scale=1.0, parts=None):
         laws = [(1.0, parse_law(spec))] if parts is None else [(w, parse_law(s)) for w, s in parts]
@@ -307,7 +307,7 @@ def test_wrong_calls_are_reported_and_change_nothing(wrong, told):
     assert tracker.to_json() == before
 
 
-def test_a_copy_of_a_tracker_adds_nothing_but_confidence():
+def test_merging_a_copy_makes_the_interval_too_narrow():
     """What docs/tracking.md warns of: the same attempts twice make the interval too narrow."""
     rng = np.random.default_rng(7)
     one, other = latfit.Tracker(cutoff=60.0), latfit.Tracker(cutoff=60.0)

@@ -127,7 +127,7 @@ def test_a_log_rotated_between_two_runs(tmp_path, lines, Watch):
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_truncated_log_that_has_outgrown_its_old_size(tmp_path, lines, Watch, again):
-    """Truncated in place between two looks and longer than before at the second: nothing of it is lost."""
+    """Truncated in place between two reads, and longer than before at the second: nothing is lost."""
     log, state = tmp_path / "log.csv", tmp_path / "state"
     log.write_text(HEADER + "".join(lines[:300]))
     watch = Watch(log, cutoff=60.0, state=state)
@@ -307,7 +307,7 @@ def test_the_command_says_why_it_cannot(tmp_path, run):
 
 
 def fast_failures(rng, n=400):
-    """Errors come back within milliseconds, and the log does not tell them from answers."""
+    """Errors return within milliseconds, and the log does not distinguish them from answers."""
     x = np.where(rng.random(n) < 0.3, rng.uniform(0.002, 0.006, n), rng.lognormal(-1.5, 0.6, n))
     return "submitted,latency\n" + "".join(f"{1.7e9 + 3 * i:.0f},{y:.4f}\n" for i, y in enumerate(x))
 
@@ -409,7 +409,7 @@ def following(log, state):
 
 
 @pytest.mark.slow
-def test_two_kills_lose_nothing(tmp_path, lines, Watch):
+def test_nothing_is_lost_after_two_kills(tmp_path, lines, Watch):
     """scripts/kill does it 100 times, with 200 000 lines."""
     log, state, whole = tmp_path / "log.csv", tmp_path / "state", tmp_path / "whole.csv"
     whole.write_text(HEADER + "".join(lines))

@@ -9,7 +9,7 @@ START = pd.Timestamp("2026-01-05T08:00:00Z")
 
 
 def law(rng, size, *, scale=1.0, rho=0.05):
-    """Log-normal latencies of which a share never returns."""
+    """Log-normal latencies; a share never returns."""
     x = scale * rng.lognormal(0, 1, size)
     return np.where(rng.random(size) < rho, np.inf, x)
 

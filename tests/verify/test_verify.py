@@ -78,7 +78,7 @@ def test_failures_and_given_up_jobs_are_as_predicted():
 
 
 def test_jobs_that_are_not_done_are_later_than_every_time(run, tmp_path):
-    """Counted by hand: 10 jobs, of which 6 were done, 3 were given up after 4 attempts, one was still under way."""
+    """Counted by hand: 10 jobs, of which 6 were done, 3 given up after 4 attempts, and one was still running."""
     rows = {name: [] for name in ("submitted", "latency", "status", "job", "attempt")}
 
     def attempt(job, number, at, latency, status):
