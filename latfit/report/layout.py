@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import chain, repeat
+from itertools import chain, repeat, zip_longest
 from typing import Any, Self
 
 from latfit.errors import printable
@@ -141,6 +141,23 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit // 2]}…{text[len(text) - (limit - 1) // 2 :]}"
 
 
+def shortened_apart(texts: Sequence[str], limit: int) -> list[str]:
+    """The texts, shortened; those that would look alike are cut to where they begin to differ.
+
+    >>> shortened_apart(["the first part: site one of many", "the first part: site two of many", "ce1"], 10)
+    ['…te one o…', '…te two o…', 'ce1']
+    """
+    alike: dict[str, set[str]] = {}
+    for text in texts:
+        alike.setdefault(shortened(text, limit), set()).add(text)
+    window = {}
+    for short, several in alike.items():
+        differ = (at for at, letters in enumerate(zip_longest(*several)) if len(set(letters)) > 1)
+        start = max(0, next(differ, 0) - limit // 3)
+        window |= {text: short if len(several) < 2 else f"…{text[start:][: limit - 2]}…" for text in several}
+    return [window[text] for text in texts]
+
+
 def as_text(
     sections: Iterable[Section], *, width: int = TEXT_WIDTH, styled: Callable[[str, str], str] = lambda text, tone: text
 ) -> str:
@@ -185,7 +202,8 @@ def text_table(
     inline = [i for i in range(len(columns)) if i != moved]
     cells = [[row[i] for i in inline] for row in (columns, *rows)]
     for longest in range(LONGEST_KEY, 5, -2):
-        cut = [[shortened(cell, longest) if i < keys else cell for i, cell in enumerate(row)] for row in cells]
+        names = [shortened_apart(column, longest) for column in list(zip(*cells, strict=True))[:keys]]
+        cut = [[*key, *row[keys:]] for key, row in zip(zip(*names, strict=True), cells, strict=True)] if keys else cells
         if _total(widths := _widths(cut)) <= width:
             break
     else:

@@ -25,6 +25,7 @@ from latfit.report.layout import (
     p_value,
     percent,
     shortened,
+    shortened_apart,
     table_of,
 )
 from latfit.restart.objectives import Objective
@@ -503,8 +504,9 @@ def groups_section(result: Analysis, most: int | None = None) -> Section:
         sentences.append(f"Too few probes for a decision: {counted(few, 'group')}.")
     pooled = dict.fromkeys(result.groups[0].key, "")
     rows = []
-    for group in large[:most]:
-        key = {name: shortened(printable(value), LONGEST_KEY) for name, value in group.key.items()}
+    names = [shortened_apart([printable(group.key[name]) for group in large[:most]], LONGEST_KEY) for name in pooled]
+    for group, *labels in zip(large[:most], *names, strict=True):
+        key = dict(zip(pooled, labels, strict=True))
         rows.append(key | _group_cells(group.decision) | {"own": "*" if _needs_own(result, group) else ""})
     rows.append(pooled | {next(iter(pooled)): "all"} | _group_cells(result.decision) | {"own": ""})
     return Section("By group", tuple(sentences), **table_of(rows), keys=len(pooled), below="resubmit after")
