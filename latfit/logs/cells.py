@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from latfit.errors import LatfitError
-from latfit.logs.times import MOMENT, MONTHS, UNKNOWN_TIMES, parse_times, time_format_of
-from latfit.logs.vocabulary import NEVER, NOTHING, OUTCOME_PATTERNS, split_name, weigh, word_of
+from latfit.logs.times import MOMENT, MONTHS, UNKNOWN_TIMES, parse_times, time_format_of, without_placeholders
+from latfit.logs.vocabulary import NEVER, NO_TIME, NOTHING, OUTCOME_PATTERNS, split_name, weigh, word_of
 from latfit.numbers import Bools, Floats
 from latfit.units import LONGEST, UNITS, parse_duration
 
@@ -82,12 +82,13 @@ class Cells:
 
     def _times(self) -> Floats:
         """The times in seconds since 1970; sets `trouble` if they cannot be read."""
-        text = self.column.where(self.known)
+        text = self.column.where(self.known & ~self.column.astype(str).str.lower().isin(NO_TIME))
         try:
             parsed, bad = parse_times(text, self.name, self.time_format or time_format_of(text, self.name), None)
         except LatfitError as error:
             self.trouble, self.order_is_open = str(error), True
             return self.seconds
+        parsed = without_placeholders([parsed])[0]
         if bad[self.known].all():
             first = str(self.column[self.known].iloc[0])[:40]
             self.trouble = f"column {self.name!r} is not used: {first!r} {NOT_A_TIME}"

@@ -38,7 +38,7 @@ from latfit.logs.vocabulary import (
     word_of,
 )
 from latfit.table import CANONICAL, COMPLETED, MEASURES, OWN_STATUS, STATUSES, ProbeTable
-from latfit.units import UNITS
+from latfit.units import SHORTEST, UNITS
 
 THRESHOLD: float = VOCABULARY["decide"]["threshold"]
 MARGIN: float = VOCABULARY["decide"]["margin"]
@@ -406,7 +406,7 @@ class _Resolver:
         scores["s"].add_content(own_name=self.logged_names and column.name == "latency")
         if column.name in VOCABULARY["exact_units"]:
             scores[VOCABULARY["exact_units"][column.name]].add_content(exact_unit=1)
-        values = column.measures[column.measures > 0]
+        values = column.measures[column.measures > SHORTEST]
         if not values.size:
             return
         middle, largest = float(np.median(values)), float(np.quantile(values, 0.95))

@@ -17,9 +17,10 @@ from latfit.logs.cells import duration
 from latfit.logs.formats import ReadOptions
 from latfit.logs.records import AS_LOST, UNKNOWN, Ids, Records, shown
 from latfit.logs.schema import Roles, check_named, resolve_roles, sample_rows
-from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
+from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_placeholders
 from latfit.logs.vocabulary import (
     CAME_BACK,
+    NO_TIME,
     NOTHING,
     TIMED_OUT,
     OutcomeTally,
@@ -75,7 +76,7 @@ class TableReader:
         for name in ("unit", "unit_evidence", "has_outcomes", "measures", "columns"):
             setattr(records, name, getattr(roles, name))
         zone = self.options.timezone
-        times = without_zero_epochs(
+        times = without_placeholders(
             [moments(frame[name], name, roles.time_formats.get(name), zone, records) for name in self.times]
         )
         if roles.submitted is not None:
@@ -197,7 +198,7 @@ class TableReader:
 def moments(column: pd.Series[Any], name: str, style: str | None, timezone: str | None, records: Records) -> Times:
     """The times of a column in naive UTC, NaT for empty cells; rows with anything else are refused."""
     if column.dtype.kind not in "Mfiu":
-        column = column.astype("string").mask(is_blank(column, NOTHING))
+        column = column.astype("string").mask(is_blank(column, NO_TIME))
     times, bad = parse_times(column, name, style, timezone)
 
     def reason(row: int) -> str:

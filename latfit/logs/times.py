@@ -33,6 +33,7 @@ TO_ISO = {  # what is left to rewrite in times that are nearly ISO 8601
     r"(:\S*)\[[\w/+-]+\]$": r"\1",  # 06:00+01:00[Europe/Paris]
 }
 UNKNOWN_TIMES = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two, 2^32 - 2 and 2^32 - 1, by Slurm
+USUAL_YEARS = np.array(["1971", "1980", "2100"], dtype="datetime64[s]")  # no time lies beyond where some are within
 Times = NDArray[np.datetime64]
 
 
@@ -110,12 +111,17 @@ def has_offset(column: pd.Series[Any]) -> bool | None:
     return bool(some.str.contains(OFFSET, na=False).iloc[0]) if len(some) else None
 
 
-def without_zero_epochs(columns: list[Times]) -> list[Times]:
-    """The times with NaT for 0 and −1 since 1970: they mean "never" if other times of the log are after 1980."""
-    if not any((times > np.datetime64("1980-01-01")).any() for times in columns):
+def without_placeholders(columns: list[Times]) -> list[Times]:
+    """The times, NaT for those that mean "never" where other times of the log are of an age with computers.
+
+    Before 1971 these are 0, −1, the year 1 and their like; 2^32 − 2 lies in 2106, and databases write the year 9999.
+    """
+    if not any(((times >= USUAL_YEARS[1]) & (times < USUAL_YEARS[2])).any() for times in columns):
         return columns
-    zero, second, never = np.datetime64("1970-01-01T00:00:00"), np.timedelta64(1, "s"), np.datetime64("NaT", "s")
-    return [np.where((times <= zero) & (times >= zero - second), never, times) for times in columns]
+    return [
+        np.where((times < USUAL_YEARS[0]) | (times >= USUAL_YEARS[2]), np.datetime64("NaT", "s"), times)
+        for times in columns
+    ]
 
 
 def numeric(column: pd.Series[Any]) -> Floats:

@@ -39,6 +39,7 @@ FLAG_NAMES = {re.compile(names): meaning for names, meaning in VOCABULARY["flags
 YES, NO = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
 ABSENT = ("", "nan", "na", "n/a", "null", "none", "nat")  # words for an absent value
 NOTHING = (*ABSENT, "-", "--", "*", "?", "<none>", "\\n")  # and what stands in place of a number or a time
+NO_TIME = (*NOTHING, "unknown", "never", "0000-00-00", "0000-00-00 00:00:00")  # and in place of a time
 NO_ANSWER = ("0", "000", "-", "-1", "")  # in place of an HTTP code: refused, reset, unknown host, so failed at once
 HTTP_CODE = re.compile(r"([1-5])(?:\d\d|xx)(?:\.0+)?", re.ASCII)
 # codes that no exit status or signal is (255, 137): they prove a column of HTTP codes

@@ -344,9 +344,14 @@ def test_a_column_renamed_does_not_take_the_place_of_another(tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("never", ["0", "-1", "1970-01-01T00:00:00Z"])
-def test_an_end_in_1970_is_missing(tmp_path, never):
-    end = "1700000030" if never[-1] != "Z" else "2023-11-14T22:13:50Z"
+NEVER = ["0", "-1", "4294967294", "4294967295", "1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"]
+NEVER += ["1970-01-01 01:00:00", "0000-00-00 00:00:00", "Unknown"]  # midnight of another zone, MySQL, Slurm
+
+
+@pytest.mark.parametrize("never", NEVER)
+def test_an_end_of_another_age_is_missing(tmp_path, never):
+    end = "1700000030" if never[-1] in "0123456789" and ":" not in never else "2023-11-14T22:13:50Z"
+    end = end.removesuffix("Z" if " " in never else "").replace("T", " " if " " in never else "T")
     text = f"submit,start\n1700000000,{never}\n1700000010,{end}\n1700000020,{end}\n"
     log = read(tmp_path, text, columns={"submitted": "submit", "ended": "start"})
     assert latencies(log) == [10, 20]
@@ -425,7 +430,7 @@ def test_a_submission_before_every_calendar_is_refused(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(
         "metric_name,timestamp,metric_value,status\n"
-        "http_req_duration,2026-03-01T00:00:00Z,5,200\nhttp_req_duration,0001-01-01T00:00:00Z,86400000,200\n"
+        "http_req_duration,0001-03-01T00:00:00Z,5,200\nhttp_req_duration,0001-01-01T00:00:00Z,86400000,200\n"
     )
     log = latfit.read_log(path, max_refused=1)
     assert (log.counts["completed"], log.facts.refused.count) == (1, 1)
