@@ -48,6 +48,7 @@ SAMPLED_ROWS = 500
 LOOKED_AT_ROWS = 100_000  # of a long log, from which the sample is taken
 MAX_OUTCOME_WORDS = 12
 MAX_CHOICES = 4  # that a question offers
+MAX_LATENCY = 366 * 86400.0  # in the median, unless the user names the column
 UNIT_REASONS = {"option": "--unit", "name": "its name says so", "times": "it equals an end minus a start"}
 STAGES = {"submitted": "submission", "started": "a start", "ended": "an end", "moment": "an event"}
 SPANS = {("submitted", "started"), *product(("submitted", "started"), ("ended", "moment")), ("moment", "ended")}
@@ -420,6 +421,7 @@ class _Resolver:
                 weight * math.exp(-0.5 * ((at - system["typical"]) / system["spread"]) ** 2) / system["spread"]
                 for weight, system in systems
             )
+            score.add_content(impossible=middle * UNITS[unit] > MAX_LATENCY)
             score.add(max(-8.0, math.log(density + 1e-9)) + 3, "a usual latency for what the other columns hold")
             if span > 0:  # and how many of its rows would be out at a time, up to a hundred
                 at_once = middle * UNITS[unit] * self.n_rows / span
@@ -539,12 +541,15 @@ def _evidence_in_numbers(cells: Cells, units: bool) -> dict[str, float]:
     values = cells.measures
     positive = values[values != -1]
     different = np.unique(positive).size
+    above = values[values > 0] * (UNITS[cells.unit or "ns"] if cells.kind == "number" else 1.0)
+    too_long = above.size > 0 and float(np.median(above)) > MAX_LATENCY
     constant = values.size > 0 and (not positive.any() or (values.size > 4 and different <= 1))
     return {
         "unit_in_cells": cells.kind == "duration" and units,
         "clock_cells": cells.kind == "clock",
         "epoch": cells.epoch is not None,
         "rising": min(1.0, values.size / 20) if cells.rises and not cells.epoch and cells.kind != "duration" else 0,
+        "impossible": too_long or (positive.size > 0 and (positive < 0).mean() > 0.3),
         "negative": positive.size > 0 and (positive < 0).mean() > 0.1,
         "codes": 0 < different <= MAX_OUTCOME_WORDS and is_http_column(cells.text),
         "constant": constant,

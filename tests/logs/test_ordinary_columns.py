@@ -595,3 +595,23 @@ def test_a_job_that_runs_has_completed_its_wait_for_a_start(kind, tmp_path):
     assert log.counts == {"completed": 55, "failed": 0, "censored": 5, "lost": 0}
     log = read(tmp_path, kind, latency_s=LATENCY, state=np.where(BAD, "running", "ok"))  # not a wait for a start
     assert log.counts == {"completed": 55, "failed": 0, "censored": 5, "lost": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("wait", -LATENCY), ("seconds", LATENCY * 10**9), ("lag", LATENCY * 10**16)]
+)
+def test_the_hint_names_no_numbers_that_cannot_be_latencies(name, values, tmp_path):
+    with pytest.raises(latfit.LatfitError, match="Name it: --column latency=NAME"):
+        read(tmp_path, host=np.arange(N) % 3, **{name: values})
+
+
+def test_no_unit_makes_a_latency_last_for_centuries(tmp_path):
+    with pytest.raises(latfit.LatfitError, match="may be in") as problem:
+        read(tmp_path, delay=LATENCY.astype(np.int64) * 10**7 + 7)
+    assert "--unit s" not in str(problem.value)
+
+
+def test_no_number_of_slurm_is_a_wait_of_decades(tmp_path):
+    submit = 1767225600 + np.arange(N)
+    log = read(tmp_path, submit=submit, start=np.where(np.arange(N) % 10, submit + 50 + np.arange(N) % 7, 4294967294))
+    assert log.counts == {"completed": N - N // 10, "failed": 0, "censored": N // 10, "lost": 0}

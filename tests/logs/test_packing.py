@@ -39,7 +39,7 @@ def test_packing_does_not_matter(kind, name, tmp_path, run):
     assert latfit.read_log(tmp_path / "log", max_refused=1).frame.equals(plain.frame)
     piped = run("convert", "-", "-o", tmp_path / "x.csv", "--max-refused", 1, stdin=(tmp_path / "log").read_bytes())
     assert piped.returncode == 0
-    assert f"{len(plain.frame)} probes (".encode() in piped.stdout
+    assert f"{len(plain.frame)} probes (".encode() in b" ".join(piped.stdout.split())  # long paths wrap its line
 
 
 @pytest.mark.parametrize("kind", [*PACKED, "zst"])
