@@ -150,7 +150,7 @@ def shortened_apart(texts: Sequence[str], limit: int) -> list[str]:
     alike: dict[str, set[str]] = {}
     for text in texts:
         alike.setdefault(shortened(text, limit), set()).add(text)
-    window = {}
+    window: dict[str, str] = {}
     for short, several in alike.items():
         differ = (at for at, letters in enumerate(zip_longest(*several)) if len(set(letters)) > 1)
         start = max(0, next(differ, 0) - limit // 3)
