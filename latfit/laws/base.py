@@ -69,6 +69,27 @@ class Law(ABC):
         slope = sum(weight * self.cdf(at * np.exp(i * step)) for i, weight in weights) / (12 * step)
         return np.where(inside, np.maximum(slope / at, 0.0), 0.0)
 
+    def _cdf_above(self, v: Floats) -> Floats:
+        """F̃ at the lower end of the support plus v, for laws that compute it more accurately from v."""
+        return self.cdf(self.support[0] + v)
+
+    def _logpdf_above(self, v: Floats) -> Floats:
+        return np.log(self.pdf(self.support[0] + v))
+
+    def ppf(self, q: ArrayLike) -> Floats:
+        """The smallest t with F̃(t) ≥ q, ∞ where no t reaches q; by default by bisection in log(t − lower end)."""
+        levels, start = np.asarray(q, dtype=np.float64), self.support[0]
+        if self.jumps is not None:
+            # a level computed from F̃ itself must find its own jump again in spite of rounding
+            place = np.searchsorted(self.cdf(self.jumps), levels * (1 - 1e-12) - 1e-15, side="left")
+            return np.append(self.jumps, np.inf)[place]
+        low, high = np.full(levels.shape, -700.0), np.full(levels.shape, 700.0)
+        for _ in range(64):
+            middle = 0.5 * (low + high)
+            below = self.cdf(start + np.exp(middle)) < levels
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.where(levels > self.cdf(np.inf), np.inf, np.where(levels > 0, start + np.exp(high), start))
+
     def still_out(self, t: ArrayLike) -> Floats:
         """The probability of having neither completed nor failed by t."""
         return 1.0 - self.cdf(t)
@@ -240,10 +261,6 @@ class ContinuousLaw(ParametricLaw):
 
     def _logsf(self, t: Floats) -> Floats:
         return np.log(self._sf(t))
-
-    def _cdf_above(self, v: Floats) -> Floats:
-        """F at the lower end of the support plus v, for laws that compute it more accurately from v."""
-        return self._cdf(self.support[0] + v)
 
     def _logpdf_above(self, v: Floats) -> Floats:
         return self._logpdf(self.support[0] + v)

@@ -58,6 +58,16 @@ class Defective(Law):
     def pdf(self, t: ArrayLike) -> Floats:
         return (1.0 - self.rho) * self.law.pdf(t)
 
+    def _cdf_above(self, v: Floats) -> Floats:
+        return (1.0 - self.rho) * self.law._cdf_above(v)
+
+    def _logpdf_above(self, v: Floats) -> Floats:
+        return np.log1p(-self.rho) + self.law._logpdf_above(v)
+
+    def ppf(self, q: ArrayLike) -> Floats:
+        levels, top = np.asarray(q, dtype=np.float64), 1.0 - self.rho
+        return np.where(levels > top, np.inf, self.law.ppf(np.clip(levels / top, 0.0, 1.0)))
+
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Independent latencies, ∞ for attempts that never return."""
         if not isinstance(self.law, ParametricLaw):
@@ -127,6 +137,9 @@ class Competing(Law):
 
     def pdf(self, t: ArrayLike) -> Floats:
         return np.asarray(self._unfailed(t) * self.law.pdf(t))
+
+    def _logpdf_above(self, v: Floats) -> Floats:
+        return np.log(self._unfailed(self.support[0] + v)) + self.law._logpdf_above(v)
 
     def still_out(self, t: ArrayLike) -> Floats:
         return self.law.still_out(t) * self._unfailed(t)

@@ -90,12 +90,11 @@ class Discrete(StepLaw, ParametricLaw):
         cumulative = np.cumsum(masses)
         self._set_completions(Steps(np.array(self.values)[used], masses, cumulative / cumulative[-1]))
 
+    ppf, _ppf = ParametricLaw.ppf, StepLaw.ppf
+
     def still_out(self, t: ArrayLike) -> Floats:
         beyond = np.append(np.cumsum(self.completions.masses[::-1])[::-1], 0.0)
         return np.where(np.less(t, self.jumps[0]), 1.0, beyond[self.completions.count(t)])
-
-    def _ppf(self, q: Floats) -> Floats:
-        return self.jumps[np.searchsorted(self.completions.cumulative, q, side="left")]
 
     def std(self) -> float:
         return float(np.sqrt(self.completions.masses @ (self.jumps - self.mean()) ** 2))

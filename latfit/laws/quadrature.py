@@ -12,7 +12,7 @@ from latfit.errors import LawError
 from latfit.numbers import Floats
 
 if TYPE_CHECKING:
-    from latfit.laws.base import ContinuousLaw
+    from latfit.laws.base import Law
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
@@ -38,7 +38,7 @@ class Panels(NamedTuple):
     scale: float
 
 
-def quadrature_moment(law: ContinuousLaw, n: int, t: Floats) -> Floats:
+def quadrature_moment(law: Law, n: int, t: Floats) -> Floats:
     """M_n(t) = ∫₀ᵗ uⁿ f(u) du by Gauss–Legendre panels, about 1e-12 relative."""
     bottom, top = law.support
     h, edges, cumulative, m, scale = _panels(law, n)
@@ -57,9 +57,9 @@ def quadrature_moment(law: ContinuousLaw, n: int, t: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 @np.errstate(all="ignore")  # values that are not finite fail the comparison with the cdf
-def _panels(law: ContinuousLaw, n: int) -> Panels:
+def _panels(law: Law, n: int) -> Panels:
     bottom, top = law.support
-    median = float(law.ppf(0.5))
+    median = float(law.ppf(0.5 * float(law.cdf(np.inf))))
     m = median - bottom
     if not 0 < m < np.inf:
         raise LawError(f"the times of {law!r} are too small, too large or too close to compute with")
@@ -69,7 +69,7 @@ def _panels(law: ContinuousLaw, n: int) -> Panels:
         return np.exp(n * np.log((bottom + v) / median) + law._logpdf_above(v)) * v
 
     low, widest = -640.0, 4.0  # e-folds below the median that are integrated, and of the widest panel
-    high = min(-low, np.log((top - bottom) / m))
+    high = min(-low, np.log((min(top, 1e308) - bottom) / m))
     even = np.linspace(low, high, int(np.ceil((high - low) / widest)) + 1)
     kinks = np.log([(kink - bottom) / m for kink in law.kinks if bottom < kink < top])
     near = widest / 2.0 ** np.arange(50)  # so that the nodes do not miss a narrow law

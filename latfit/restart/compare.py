@@ -148,7 +148,7 @@ class Comparison:
 
 
 def compare_policies(
-    law: Law,
+    law: Any,
     policies: Sequence[str | Policy] = (),
     *,
     cost: float = 0.0,
@@ -158,6 +158,7 @@ def compare_policies(
     utilisation: float | None = None,
     min_time: float = 0.0,
     advised: Policy | None = None,
+    **params: Any,
 ) -> Comparison:
     """Compare given policies with the best of each kind, both with the same load and without a limit.
 
@@ -172,7 +173,7 @@ def compare_policies(
         The busy share of the system today, to compute it under each strategy.
     advised
         The recommendation for this law.
-    law, cost, wall_clock, objective, min_time
+    law, cost, wall_clock, objective, min_time, params
         As in `optimal_policy`.
 
     Returns
@@ -187,7 +188,7 @@ def compare_policies(
     >>> latfit.compare_policies(law).decision()  # doctest: +ELLIPSIS
     'Hedge after 243.1 s, cancel both after 1527 s and begin again: 22 % faster with at most 1.521 submissions a job...'
     """
-    law = as_law(law)
+    law = as_law(law, **params)
     options: dict[str, Any] = {"cost": cost, "wall_clock": wall_clock, "objective": objective}
     timeout = optimal_policy(law, "timeout", min_time=min_time, **options)
     rows = [Compared("given", evaluate_policy(law, policy, **options)) for policy in policies]

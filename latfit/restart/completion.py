@@ -162,18 +162,18 @@ def product(weight: Floats, value: ArrayLike) -> Floats:
     return np.where(weight > 0, weight * np.where(weight > 0, value, 0.0), 0.0)
 
 
-def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
+def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0, **params: Any) -> Floats:
     """The standard deviation of J under unbounded restarts with timeout t.
 
     Var J = Var(T | T ≤ t) + q Var D + q (1+q) E[D]², q = (1−F̃)/F̃, D the time an attempt that did not
-    complete takes; without failures D = t + c. `law`, `t_inf` and `cost` are
-    as in `expected_duration`. Returns seconds in the shape of `t_inf`.
+    complete takes; without failures D = t + c. `law`, `t_inf`, `cost` and
+    `params` are as in `expected_duration`. Returns seconds in the shape of `t_inf`.
 
     >>> import latfit
-    >>> round(float(latfit.std_duration(latfit.parse_law("exponential", rate=0.5), 3.0)), 6)
+    >>> round(float(latfit.std_duration("exponential", 3.0, rate=0.5)), 6)
     2.0
     """
-    law, t, c = as_law(law), derived.check_timeouts(t_inf), derived.check_time("cost", cost)
+    law, t, c = as_law(law, **params), derived.check_timeouts(t_inf), derived.check_time("cost", cost)
     F, (out, *lost) = law.cdf(t), lost_moments(law, t, c, 2)
     with np.errstate(all="ignore"):
         q = out / F

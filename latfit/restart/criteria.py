@@ -11,7 +11,7 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
-from latfit.restart.derived import check_time, check_timeouts, completion_probability, has_failures, inverse_cdf
+from latfit.restart.derived import check_time, check_timeouts, completion_probability, has_failures
 from latfit.restart.distribution import completion_quantile, log_not_completed
 from latfit.restart.result import Optimum
 
@@ -70,13 +70,13 @@ def tail_rate(law: Any, t_inf: float = np.inf, *, cost: float = 0.0, **params: A
     """
     law, t, c = as_law(law, **params), float(check_timeouts(t_inf)), check_time("cost", cost)
     if np.isfinite(t):
-        return float(-log_not_completed(law, np.array(t)) / (t + c)) if t + c > 0 else np.inf
+        return float(-log_not_completed(law, t, law.cdf(t)) / (t + c)) if t + c > 0 else np.inf
     if completion_probability(law) < 1 - 1e-12:
         return 0.0
     if np.isfinite(law.support[1]):  # nothing is slower than its last latency
         return np.inf
     # the limit of −ln S(x)/x from its growth over factors of ten in x: 0 or ∞ if it keeps falling or rising
-    x = float(inverse_cdf(law, 0.999)) * 10.0 ** np.arange(1, 60)
+    x = float(law.ppf(0.999)) * 10.0 ** np.arange(1, 60)
     with np.errstate(all="ignore"):
         logsf = law.logsf(x) if hasattr(law, "logsf") else np.log(law.still_out(x))
         rates = (-logsf / x)[np.isfinite(logsf)]
@@ -88,7 +88,7 @@ def tail_quantiles(law: Law, t_inf: float, *, level: float = 0.99, cost: float =
     """The quantile of the completion time with a timeout and without one; None if either is unknown."""
     if has_failures(law) or completion_probability(law) < level:
         return None
-    return float(completion_quantile(law, level, t_inf, cost=cost)), float(inverse_cdf(law, level))
+    return float(completion_quantile(law, level, t_inf, cost=cost)), float(law.ppf(level))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Quantiles of a law, a grid over its range, and laws derived from another one: copies, a wall-clock time, steps."""
+"""A grid over the range of a law, and laws derived from another one: copies, a wall-clock time, steps."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
-from latfit.laws.base import Law, ParametricLaw
-from latfit.laws.competing import Defective
+from latfit.laws.base import Law
 from latfit.laws.discrete import Steps
 from latfit.laws.empirical import Empirical
-from latfit.laws.quadrature import gauss_legendre
+from latfit.laws.quadrature import quadrature_moment
 from latfit.numbers import Floats, is_number
 
 MAX_COPIES = 10**9
@@ -69,33 +68,16 @@ def not_completed(law: Law, t: ArrayLike) -> Floats:
     return np.where(np.less(t, 0), 1.0, out) if law.jumps is None else out
 
 
+def log_not_completed(law: Law, t: ArrayLike, F: Floats) -> Floats:
+    """The log of 1 − F̃(t), F̃(t) = `F`, accurate in both tails."""
+    with np.errstate(all="ignore"):
+        return np.where(F < 0.5, np.log1p(-np.minimum(F, 0.5)), np.log(not_completed(law, t)))
+
+
 def kinks(law: Law) -> Floats:
     """The times at which the density of a law may jump, the ends of its support among them."""
     edges = np.array([*law.support, *law.kinks], dtype=np.float64)
     return edges[np.isfinite(edges) & (edges > 0)]
-
-
-def inverse_cdf(law: Law, p: ArrayLike) -> Floats:
-    """The smallest t with F̃(t) ≥ p, ∞ where no t reaches p."""
-    levels = np.asarray(p, dtype=np.float64)
-    if law.jumps is not None:
-        # a level computed from F̃ itself must find its own jump again in spite of rounding
-        where = np.searchsorted(law.cdf(law.jumps), levels * (1 - 1e-12) - 1e-15, side="left")
-        return np.append(law.jumps, np.inf)[where]
-    if isinstance(law, Shifted):
-        return law.r + inverse_cdf(law.law, levels)
-    top = completion_probability(law)
-    inner = law.law if isinstance(law, Defective) else law
-    if isinstance(inner, ParametricLaw):
-        return np.where(levels > top, np.inf, inner.ppf(np.clip(levels / top, 0.0, 1.0)))
-    start = law.support[0]
-    # bisect on y = log(t − start), so that every unit of time is resolved alike
-    low, high = np.full(levels.shape, -700.0), np.full(levels.shape, 700.0)
-    for _ in range(64):
-        middle = 0.5 * (low + high)
-        below = law.cdf(start + np.exp(middle)) < levels
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(levels > top, np.inf, np.where(levels > 0, start + np.exp(high), start))
 
 
 def scan_times(law: Law) -> Floats:
@@ -108,24 +90,13 @@ def scan_times(law: Law) -> Floats:
     low = np.linspace(-650, -16, 250, endpoint=False)
     centre = np.linspace(-16, 16, 1500)
     levels = completion_probability(law) * np.concatenate([np.exp(low), 1 / (1 + np.exp(-centre))])
-    at_levels = inverse_cdf(law, levels)
+    at_levels = law.ppf(levels)
     first, last = at_levels[low.size] - start, at_levels[-1] - start
     if not (first > 0 and np.isfinite(last)):
         raise RestartError(f"the times of {law!r} are too small, too large or too close to compute with")
     even, late = start + np.geomspace(first, last, 1000), at_levels[-1] * np.geomspace(1, 1e4, 60)
     t = np.concatenate([at_levels, even, late, kinks(law)])
     return np.unique(t[(t > start) & (t <= end) & np.isfinite(t)])
-
-
-def beyond_power_tail(last: float, before: float, total: float) -> float:
-    """The rest of an integral after its last two panels, which have the same width in log t, for a power tail.
-
-    A geometric series; 0 if the last panel is negligible beside the `total`, ∞ if the panels do not fall.
-    """
-    if not last > 1e-30 * total:
-        return 0.0
-    r = last / before
-    return np.inf if r > 1 - 1e-9 else last * r / (1 - r)
 
 
 @dataclass(frozen=True)
@@ -169,13 +140,18 @@ class Copies(_Derived):
         vars(self).update(rho=law.rho**self.b, support=law.support, jumps=law.jumps, kinks=law.kinks)
 
     def cdf(self, t: ArrayLike) -> Floats:
-        F = self.law.cdf(t)
         with np.errstate(all="ignore"):
-            small = -np.expm1(self.b * np.log1p(-np.minimum(F, 0.5)))
-        return np.where(F < 0.5, small, 1.0 - not_completed(self.law, t) ** self.b)
+            return -np.expm1(self.b * log_not_completed(self.law, t, self.law.cdf(t)))
 
     def pdf(self, t: ArrayLike) -> Floats:
         return self.b * not_completed(self.law, t) ** (self.b - 1) * self.law.pdf(t)
+
+    def _cdf_above(self, v: Floats) -> Floats:
+        return -np.expm1(self.b * log_not_completed(self.law, self.support[0] + v, self.law._cdf_above(v)))
+
+    def _logpdf_above(self, v: Floats) -> Floats:
+        none = log_not_completed(self.law, self.support[0] + v, self.law._cdf_above(v))
+        return np.log(self.b) + (self.b - 1) * none + self.law._logpdf_above(v)
 
     def failed(self, t: ArrayLike) -> Floats:
         return self.law.failed(t) ** self.b
@@ -190,43 +166,13 @@ class Copies(_Derived):
         return np.asarray(none * -np.expm1(-self.b * np.log1p(ratio)))
 
     def partial_moment(self, n: int, t: ArrayLike) -> Floats:
-        """∫₀ᵗ uⁿ dF̃_b: a sum over the jumps of a step law, Gauss–Legendre panels for a density."""
-        at = np.asarray(t, dtype=np.float64)
+        """∫₀ᵗ uⁿ dF̃_b: a sum over the jumps of a step law, by quadrature for a density."""
         if n == 0:
-            return self.cdf(at)
+            return self.cdf(t)
         if self.jumps is not None:
-            return Steps.of(self.jumps, np.diff(self.cdf(self.jumps), prepend=0.0)).moment(n, at)
-        edges, before = _moments_at_edges(self, n)
-        inside = np.clip(at, edges[0], edges[-1])
-        left = np.clip(np.searchsorted(edges, inside, side="right") - 1, 0, edges.size - 2)
-        value = before[left] + self._integral(n, edges[left], inside)
-        at_start = self.support[0] ** n * self.cdf(at)
-        return np.where(at >= edges[-1], before[-1], np.where(at <= edges[0], at_start, value))
-
-    def _integral(self, n: int, low: Floats, high: Floats) -> Floats:
-        start = self.support[0]
-
-        def integrand(y: Floats) -> Floats:
-            u = start + np.exp(y)
-            return np.asarray(u**n * self.pdf(u) * np.exp(y))
-
-        return gauss_legendre(integrand, np.log(low - start), np.log(high - start))
-
-
-@lru_cache(maxsize=32)
-def _moments_at_edges(law: Copies, n: int) -> tuple[Floats, Floats]:
-    """Edges of panels, and ∫ uⁿ dF̃_b up to each of them; the last is ∞ where the tail is too heavy."""
-    start, endless = law.support[0], bool(np.isinf(law.support[1]))
-    edges = scan_times(law.law)
-    edges = edges[edges - start > 1e-280]  # earlier no moment can begin, and a density may overflow
-    if endless:
-        edges = np.append(edges, edges[-1] * np.geomspace(1, 1e100, 700)[1:])
-    panels = law._integral(n, edges[:-1], edges[1:])
-    sums = start**n * float(law.cdf(edges[0])) + np.append(0.0, np.cumsum(panels))
-    accurate = np.flatnonzero(law.pdf(edges) > 1e-290)  # a smaller density has lost its digits
-    if endless and accurate.size and (last := int(accurate[-1])) > 1:
-        sums[-1] = sums[last] + beyond_power_tail(panels[last - 1], panels[last - 2], sums[last])
-    return edges, sums
+            return Steps.of(self.jumps, np.diff(self.cdf(self.jumps), prepend=0.0)).moment(n, t)
+        with np.errstate(all="ignore"):
+            return quadrature_moment(self, n, np.asarray(t, dtype=np.float64))
 
 
 def with_wall_clock(law: Law, r: float) -> Law:
@@ -260,6 +206,15 @@ class Shifted(_Derived):
     def pdf(self, t: ArrayLike) -> Floats:
         return self._after(self.law.pdf, t)
 
+    def ppf(self, q: ArrayLike) -> Floats:
+        return self.r + self.law.ppf(q)
+
+    def _cdf_above(self, v: Floats) -> Floats:
+        return self.law._cdf_above(v)
+
+    def _logpdf_above(self, v: Floats) -> Floats:
+        return self.law._logpdf_above(v)
+
     def still_out(self, t: ArrayLike) -> Floats:
         return self._after(lambda u: self.law.still_out(u) + self.law.failed(u), t, 1.0) - self.law.failed(t)
 
@@ -280,7 +235,7 @@ def coarse(law: Law, cells: int) -> Law:
         return law
     tail = np.geomspace(1e-9, 1e-3, 40)
     levels = np.concatenate([tail, np.linspace(1e-3, 1 - 1e-3, cells), 1 - tail[::-1]])
-    edges = inverse_cdf(law, completion_probability(law) * levels)
+    edges = law.ppf(completion_probability(law) * levels)
     edges = np.unique(np.append(edges[np.isfinite(edges)], law.support[1]))
     completions = _steps_at_means(law.cdf(edges), law.partial_moment(1, edges))
     failures = Steps.of(np.empty(0), np.empty(0))

@@ -19,7 +19,7 @@ from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
 from latfit.restart import derived
 from latfit.restart.completion import expected_duration, product, refuse_failures, std_duration
-from latfit.restart.derived import still_out
+from latfit.restart.derived import log_not_completed, still_out
 
 MAX_LATTICE_STEPS = 2**16  # steps of the clock that are followed at most
 
@@ -61,7 +61,7 @@ def completion_pdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, *
     at = np.asarray(x, dtype=np.float64)
     n = np.floor(np.maximum(at, 0.0) / (t + c)) if 0 < t < np.inf else np.zeros(at.shape)
     age = at - n * (t + c if np.isfinite(t) else 0.0)
-    reached = np.exp(-product(n, -log_not_completed(law, np.array(t))))
+    reached = np.exp(-product(n, -log_not_completed(law, t, law.cdf(t))))
     return np.where((at >= 0) & (age < t), reached * law.pdf(np.clip(age, 0.0, t)), 0.0)
 
 
@@ -86,16 +86,9 @@ def log_survival(law: Law, x: Floats, t: Floats, cost: float) -> Floats:
         n = np.where(np.isfinite(period) & (period > 0), np.floor(x / period), 0.0)
     n = np.where(np.isfinite(n), n, 0.0)
     rest = np.clip(np.where(n > 0, x - n * np.where(n > 0, period, 0.0), x), 0.0, t)
-    log_out = -product(n, -log_not_completed(law, t)) + log_not_completed(law, rest)
+    log_out = -product(n, -log_not_completed(law, t, law.cdf(t))) + log_not_completed(law, rest, law.cdf(rest))
     at_once = (period == 0) & (law.cdf(t) > 0)  # any number of attempts at 0 takes no time
     return np.where(at_once, -np.inf, log_out)
-
-
-def log_not_completed(law: Law, t: Floats) -> Floats:
-    """The log of 1 − F̃(t) without failures, accurate in both tails."""
-    F = law.cdf(t)
-    with np.errstate(all="ignore"):
-        return np.where(F < 0.5, np.log1p(-np.minimum(F, 0.5)), np.log(derived.still_out(law, t)))
 
 
 def completion_quantile(law: Law, q: float, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
@@ -111,14 +104,15 @@ def completion_quantile(law: Law, q: float, t_inf: ArrayLike, *, cost: float = 0
         if np.isnan(x).any() and not np.isfinite(x).any():
             raise _no_lattice()
         return np.where(np.isnan(x), np.inf, x)
-    F, target, log_out = law.cdf(t), np.log1p(-q), log_not_completed(law, t)
+    F, target = law.cdf(t), np.log1p(-q)
+    log_out = log_not_completed(law, t, F)
     with np.errstate(all="ignore"):
         attempts = np.where(F > 0, target / log_out, 1.0)
     n = np.maximum(np.ceil(attempts * (1 - 1e-12)) - 1.0, 0.0)
     level = np.minimum(-np.expm1(target + product(n, -log_out)), F)
     # a timeout of ∞ that is never reached at this level (ρ ≥ 1 − q) leaves the quantile infinite
     reached = (F > 0) & ((n == 0) | np.isfinite(t)) & ((n > 0) | (q * (1 - 1e-12) <= F))
-    u = np.minimum(derived.inverse_cdf(law, np.where(reached, level, 0.0)), t)
+    u = np.minimum(law.ppf(np.where(reached, level, 0.0)), t)
     with np.errstate(all="ignore"):
         return np.where(reached, product(n, t + c) + u, np.inf)
 
@@ -126,7 +120,7 @@ def completion_quantile(law: Law, q: float, t_inf: ArrayLike, *, cost: float = 0
 def draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Latency and time of visible failure of `size` attempts; ∞ for what does not happen."""
     p, F = rng.random(size), derived.completion_probability(law)
-    latency = np.where(p <= F, derived.inverse_cdf(law, np.minimum(p, F)), np.inf)
+    latency = np.where(p <= F, law.ppf(np.minimum(p, F)), np.inf)
     if not derived.has_failures(law):
         return latency, np.full(size, np.inf)
     times = derived.failure_times(law)

@@ -171,20 +171,19 @@ def follow(
 
 
 def simulate_policy(
-    law: Law, policy: str | Policy, size: int, rng: np.random.Generator, *, cost: float = 0.0
+    law: Any, policy: str | Policy, size: int, rng: np.random.Generator, *, cost: float = 0.0, **params: Any
 ) -> Followed:
     """Draw `size` jobs under a policy, copy by copy.
 
-    `law`, `policy` and `cost` are as in `evaluate_policy`; `rng` draws the latencies. Returns the jobs as arrays:
-    `durations`, `submissions`, `job_seconds`.
+    `law`, `policy`, `cost` and `params` are as in `evaluate_policy`; `rng` draws the latencies. Returns the jobs as
+    arrays: `durations`, `submissions`, `job_seconds`.
 
     >>> import latfit
     >>> import numpy as np
-    >>> law = latfit.parse_law("exponential", rate=0.5)
-    >>> latfit.simulate_policy(law, "timeout(t=3)", 5, np.random.default_rng(0)).durations.size
+    >>> latfit.simulate_policy("exponential", "timeout(t=3)", 5, np.random.default_rng(0), rate=0.5).durations.size
     5
     """
-    law, policy, c = as_law(law), parse_policy(policy), check_time("cost", cost)
+    law, policy, c = as_law(law, **params), parse_policy(policy), check_time("cost", cost)
     try:
         ends = policy.most_submissions is not None or policy.plan(law, c).success > 0
     except RestartError:  # resubmission under visible failures has no formula, but ends

@@ -14,7 +14,6 @@ from latfit.errors import LatfitError, RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
 from latfit.restart.completion import moments_of, std_duration
-from latfit.restart.derived import inverse_cdf
 from latfit.restart.distribution import completion_quantile, survival
 from latfit.restart.plan import Plan
 from latfit.units import parse_duration
@@ -185,7 +184,7 @@ class Quantile(Objective):
 
     def special_times(self, law: Law, cost: float) -> Floats:
         """F̃(t) = 1 − (1−q)^(1/k): one attempt less is enough from here on."""
-        t = inverse_cdf(law, -np.expm1(np.log1p(-self.parameter) / np.arange(1.0, 301.0)))
+        t = law.ppf(-np.expm1(np.log1p(-self.parameter) / np.arange(1.0, 301.0)))
         return t[np.isfinite(t) & (t > 0)]
 
 

@@ -186,7 +186,7 @@ def _earliest(problem: _Problem, max_submissions: float | None, min_completions:
                 f"at most {max_submissions:g} submissions a job are allowed, but even without a timeout "
                 f"{problem.b / top:.6g} are needed: allow more"
             )
-        limits.append(float(derived.inverse_cdf(problem.law, min(problem.b / max_submissions, top))))
+        limits.append(float(problem.law.ppf(min(problem.b / max_submissions, top))))
     law = problem.data
     if min_completions > 1 and isinstance(law, Empirical):
         completions = int(law.completed[-1])

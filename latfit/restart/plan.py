@@ -335,5 +335,8 @@ def _integral(weights: Floats, values: Floats, *, tail: bool) -> float:
     if last < len(panels) - TAIL_PANELS + 2:  # it ends before the tail
         return total
     each = panels[: last + 1].sum(axis=1)
-    total = float(each.sum())
-    return total + derived.beyond_power_tail(each[-1], each[-2], total)
+    total, r = float(each.sum()), float(each[-1] / each[-2])
+    if not each[-1] > 1e-30 * total:
+        return total
+    # panels have the same width in log t: a geometric series
+    return np.inf if r > 1 - 1e-9 else total + float(each[-1]) * r / (1 - r)

@@ -110,7 +110,7 @@ def _by_objective(law: Law, goal: Objective, restarts: int, cost: float, at_leas
         return goal.of_plan(_plan(law, timeouts, cost))
 
     times = law.jumps if law.jumps is not None else derived.scan_times(law)
-    least, most = derived.inverse_cdf(law, derived.completion_probability(law) * np.array([1e-3, 1 - 1e-6]))
+    least, most = law.ppf(derived.completion_probability(law) * np.array([1e-3, 1 - 1e-6]))
     times = times[(times >= max(least, at_least)) & (times <= min(most, goal.latest))]
     times = times[np.unique(np.linspace(0, times.size - 1, 60).astype(np.intp))] if times.size else times
     untimed, timeouts = figure([np.inf]), list[float]()
@@ -193,32 +193,36 @@ def _plan(law: Law, schedule: Sequence[float], cost: float) -> Plan:
     return Plan(tuple(attempt(law, float(tau), pause=c) for tau in np.append(timeouts, np.inf)), repeats=False)
 
 
-def schedule_cdf(law: Law, x: ArrayLike, schedule: Sequence[float], *, cost: float = 0.0) -> Floats:
+def schedule_cdf(law: Any, x: ArrayLike, schedule: Sequence[float], *, cost: float = 0.0, **params: Any) -> Floats:
     """P(J ≤ x) with timeouts τ_K…τ_1 in the order of use and a last attempt without one.
 
     1 − Π_{i>k} (1−F̃(τ_i)) (1−F̃(x − s_k)) within attempt k, which starts at s_k, and 1 − Π_{i≥k} (1−F̃(τ_i)) while it
     is being replaced. van Moorsel & Wolter 2004, eq. 10, whose second branch prints i > k. `x` is a time or an array,
-    `schedule` the timeouts and `cost` the pause c before a restart. Returns an array in the shape of `x`; any `law`.
+    `schedule` the timeouts; `law`, `cost` and `params` are as in `expected_duration`. Returns an array in the shape of
+    `x`.
 
     >>> import latfit
-    >>> round(float(latfit.schedule_cdf(latfit.parse_law("exponential", rate=0.5), 4.0, [3.0])), 6)  # as without it
+    >>> round(float(latfit.schedule_cdf("exponential", 4.0, [3.0], rate=0.5)), 6)  # as without it
     0.864665
     """
-    plan, at = _plan(law, schedule, cost), np.asarray(x, dtype=np.float64)
+    plan, at = _plan(as_law(law, **params), schedule, cost), np.asarray(x, dtype=np.float64)
     return np.reshape([1.0 - plan.survival(float(each)) if each >= 0 else 0.0 for each in at.ravel()], at.shape)
 
 
-def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cost: float = 0.0) -> Floats:
+def schedule_moments(
+    law: Any, schedule: Sequence[float], order: int = 2, *, cost: float = 0.0, **params: Any
+) -> Floats:
     """E[Jⁿ], n = 0…order, with timeouts τ_K…τ_1 in the order of use and a last attempt without one.
 
     E_k[Jⁿ] = Mₙ(τ_k) + (1−F(τ_k)) Σ_{l≤n} C(n,l) (τ_k+c)ⁿ⁻ˡ E_{k−1}[Jˡ], backward from E_0[Jⁿ] = E[Tⁿ].
-    van Moorsel & Wolter 2004, Theorem 3 and Algorithm 2. `schedule` holds the timeouts, `cost` is the pause c before a
-    restart. Returns an array of order + 1 moments, for any `law`.
+    van Moorsel & Wolter 2004, Theorem 3 and Algorithm 2. `schedule` holds the timeouts; `law`, `cost` and `params` are
+    as in `expected_duration`. Returns an array of order + 1 moments.
 
     >>> import latfit
-    >>> latfit.schedule_moments(latfit.parse_law("exponential", rate=0.5), [3.0]).round(6).tolist()
+    >>> latfit.schedule_moments("exponential", [3.0], rate=0.5).round(6).tolist()
     [1.0, 2.0, 8.0]
     """
+    law = as_law(law, **params)
     _refuse_never_ending(law)
     E = moments_of(law, np.inf, order, cost)
     for tau in np.atleast_1d(derived.check_timeouts(schedule))[::-1]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from latfit.restart import derived
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
 from latfit.restart.objectives import Objective
 from latfit.restart.optimum import optimal_timeout, polished
-from latfit.restart.plan import Plan, knots
+from latfit.restart.plan import Plan
 from latfit.restart.policies import REGISTRY, Policy
 from latfit.restart.policies.overlap import Hedge
 from latfit.restart.result import Optimum
@@ -48,9 +50,10 @@ def _best(*points: _Point) -> _Point:
 
 @dataclass(frozen=True)
 class _Search:
-    """A search for the best policy of one kind on one law; `precision` is that of the logarithm of a time."""
+    """A search for the best `policy` of a time and a ratio on a law; `precision` is that of the logarithm of a time."""
 
-    kind: type[Policy]
+    policy: Callable[[float, float], Policy]
+    ratios: tuple[float, float] | None
     law: Law
     cost: float
     objective: Objective
@@ -66,7 +69,7 @@ class _Search:
             plan = None
             if time >= self.min_time and time * ratio >= self.earliest_end:
                 with suppress(RestartError):
-                    plan = self.kind.from_times(time, ratio).plan(self.law, self.cost)
+                    plan = self.policy(time, ratio).plan(self.law, self.cost)
             self._plans[time, ratio] = plan
         return self._plans[time, ratio]
 
@@ -115,9 +118,9 @@ class _Search:
 
     def everywhere(self, times: Floats) -> _Point:
         """The best time and ratio: rows of times for a grid of ratios, then between the best ratio's neighbours."""
-        if self.kind.ratios is None:
+        if self.ratios is None:
             return self.along(times, 1.0)
-        ratios = np.geomspace(*self.kind.ratios, 9)
+        ratios = np.geomspace(*self.ratios, 9)
         points = [self.along(times, float(r)) if self.budget else self.row(times, float(r))[0] for r in ratios]
         best = _best(*points)
         if not np.isfinite(best.figure):
@@ -134,13 +137,13 @@ class _Search:
             return None, np.inf
         times = start.time * np.geomspace(1 / 1.15, 1.15, 5 if self.law.jumps is None else 25)
         points = [self.along(times, start.ratio)]
-        if self.kind.ratios is not None and np.isfinite(points[0].figure):
+        if self.ratios is not None and np.isfinite(points[0].figure):
             points.append(self.both_times(points[0]) if self.budget is None else self.on_border(points[0]))
         best = _best(*points, *(each for point in points for each in self.snapped(point)))
-        return (self.kind.from_times(best.time, best.ratio) if np.isfinite(best.figure) else None), best.figure
+        return (self.policy(best.time, best.ratio) if np.isfinite(best.figure) else None), best.figure
 
     def both_times(self, start: _Point) -> _Point:
-        low, high = self.kind.ratios or (1.0, 1.0)
+        low, high = self.ratios or (1.0, 1.0)
 
         def at(x: Floats) -> _Point:
             return self.at(float(np.exp(x[0])), float(np.clip(np.exp(x[1]), low, high)))
@@ -155,7 +158,7 @@ class _Search:
 
     def on_border(self, start: _Point) -> _Point:
         """The best point along the border of the budget, if `start` is on it."""
-        low, high = np.log(self.kind.ratios or (1.0, 1.0))
+        low, high = np.log(self.ratios or (1.0, 1.0))
         if self.excess(start.time, start.ratio) < -1e-3:
             return start
 
@@ -175,7 +178,7 @@ class _Search:
         if self.law.jumps is None or not np.isfinite(point.figure):
             return []
         earlier = self.law.jumps[self.law.jumps <= point.time * point.ratio][-1:]
-        if self.kind.ratios is None:
+        if self.ratios is None:
             return [self.at(float(time), 1.0) for time in earlier]
         plan = self.plan(point.time, point.ratio)
         assert plan is not None
@@ -186,7 +189,7 @@ class _Search:
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def optimal_policy(
-    law: Law,
+    law: Any,
     kind: str,
     *,
     cost: float = 0.0,
@@ -195,6 +198,7 @@ def optimal_policy(
     budget: Budget | None = None,
     min_time: float = 0.0,
     max_copies: int = 2,
+    **params: Any,
 ) -> PolicyOutcome:
     """The best policy of one kind, and its figures.
 
@@ -202,7 +206,7 @@ def optimal_policy(
     ----------
     kind
         The name of a policy with free times: `timeout`, `delayed`, `hedge`, `resubmit`, `copies` or `luby`.
-    law, cost, wall_clock, objective
+    law, cost, wall_clock, objective, params
         As in `evaluate_policy`.
     budget
         The mean submissions or job-seconds allowed per job. With a budget of submissions and a quantile as the
@@ -226,7 +230,7 @@ def optimal_policy(
     >>> round(best.policy.t0), round(best.expected_duration)
     (101, 253)
     """
-    law, chosen, goal = as_law(law), REGISTRY[kind], Objective.parse(objective)
+    law, chosen, goal = as_law(law, **params), REGISTRY[kind], Objective.parse(objective)
     c, whole = derived.check_time("cost", cost), derived.with_wall_clock(law, wall_clock)
     if not chosen.searched:
         raise RestartError(f"{kind} has no parameter to optimise: write it out, as in {chosen.example}")
@@ -237,14 +241,19 @@ def optimal_policy(
     if policy is None:
         times = _times(whole, min_time)
         earliest_end = 0.0 if chosen.needs_budget else float(times[0])  # earlier, figures are rounding: few complete
-        rough = _Search(chosen, derived.coarse(whole, 300), c, goal, budget, 3e-3, min_time, earliest_end)
+        few_requests = budget is not None and budget.name == "submissions"
+        may_draw = few_requests and kind == "hedge" and goal.name == "quantile" and c == 0
+
+        def searches(law: Law, precision: float) -> list[_Search]:
+            this = _Search(chosen.from_times, chosen.ratios, law, c, goal, budget, precision, min_time, earliest_end)
+            drawn = partial(_single_r, law, budget.value - 1.0 if budget else 0.0)
+            return [this, replace(this, policy=drawn, ratios=None, earliest_end=0.0)] if may_draw else [this]
+
         many_steps = whole.jumps is not None and whole.jumps.size > 5 * EXACT_CELLS
-        exact = replace(rough, law=derived.coarse(whole, EXACT_CELLS) if many_steps else whole, precision=1e-7)
-        policy, figure = exact.finished(rough.everywhere(times))
-        may_draw = kind == "hedge" and goal.name == "quantile" and c == 0
-        if may_draw and budget is not None and budget.name == "submissions":
-            hedge, quantile = single_r(whole, goal.parameter, budget.value - 1.0)
-            policy = hedge if quantile < figure else policy
+        exact = searches(derived.coarse(whole, EXACT_CELLS) if many_steps else whole, 1e-7)
+        rough = searches(derived.coarse(whole, 300), 3e-3)
+        ends = [fine.finished(some.everywhere(times)) for fine, some in zip(exact, rough, strict=True)]
+        policy, _ = min(ends, key=lambda end: end[1])
     if policy is None:
         allowed = "" if budget is None else f" with at most {budget.value:.4g} {budget.name.replace('_', '-')}"
         raise RestartError(f"no {kind} policy{allowed} has a finite {goal}")
@@ -275,45 +284,13 @@ def _exact_optimum(
 
 
 def _times(law: Law, least: float) -> Floats:
-    low, high = derived.inverse_cdf(law, derived.completion_probability(law) * np.array([0.01, 0.999]))
+    low, high = law.ppf(derived.completion_probability(law) * np.array([0.01, 0.999]))
     if not max(high, least) > 0:
         raise RestartError("every attempt takes 0 s: the clock is too coarse to compare strategies; record finer times")
     return np.geomspace(max(low, high * 1e-12, least), 2 * max(high, least), 24)
 
 
-def single_r(law: Law, level: float, extra: float) -> tuple[Hedge, float]:
-    """The hedge with the smallest quantile `level` and at most a share `extra` of extra requests, and that quantile.
-
-    P(J ≤ t) = F̃(t) + q S(t) F̃(t−d) with q S(d) ≤ B: for fixed t the best d, and bisection on t. Kaler et al. 2017.
-    """
-    rough = derived.coarse(law, EXACT_CELLS) if law.jumps is not None else law
-    starts = np.append(0.0, knots(rough) if rough.jumps is not None else derived.scan_times(rough))
-
-    def probability(d: Floats) -> Floats:
-        S = derived.not_completed(rough, d)
-        return np.where(extra >= S, 1.0, extra / np.where(S > 0, S, 1.0))
-
-    def best(t: float, d: Floats) -> tuple[float, float]:
-        """P(J ≤ t) for the best of the starts d, and that start."""
-        out, later = derived.not_completed(rough, np.array(t)), d[d <= t]
-        gain = probability(later) * rough.cdf(t - later)
-        i = int(np.argmax(gain))
-        return float(rough.cdf(t) + out * gain[i]), float(later[i])
-
-    def bisected(d: Floats, low: float, high: float, halvings: int) -> tuple[float, float]:
-        for _ in range(halvings):
-            t = 0.5 * (low + high)
-            low, high = (low, t) if best(t, d)[0] >= level else (t, high)
-        return best(high, d)[1], high
-
-    high = float(derived.inverse_cdf(rough, level))
-    if not np.isfinite(high):
-        high = 1e3 * float(knots(rough)[-1])
-        if best(high, starts)[0] < level:
-            return Hedge(0.0, None, 0.0), np.inf
-    d, quantile = bisected(starts, 0.0, high, 60)
-    if rough.jumps is None:  # a finer grid between the neighbours of the best start
-        i = int(np.searchsorted(starts, d))
-        between = np.linspace(starts[max(i - 1, 0)], starts[min(i + 1, starts.size - 1)], 400)
-        d, quantile = bisected(between, 0.98 * quantile, quantile, 45)
-    return Hedge(d, None, float(probability(np.array(d)))), quantile
+def _single_r(law: Law, extra: float, d: float, _: float) -> Hedge:
+    """The hedge that is never cancelled with at most a share `extra` of second requests: q S(d) ≤ B. Kaler et al. 2017."""
+    S = float(derived.not_completed(law, np.array(d)))
+    return Hedge(d, None, 1.0 if extra >= S else extra / S)
