@@ -45,6 +45,8 @@ class Law(ABC):
     """The times at which F̃ jumps, if it is flat between them; None for a continuous law."""
     kinks: tuple[float, ...] = ()
     """The times at which the density of a continuous law jumps."""
+    resolution: float = 0.0
+    """The step of the clock of a law that comes from a log."""
     failures: Steps | None = None
     """The probabilities of failing visibly, whose sum is G̃; None if attempts cannot fail."""
 

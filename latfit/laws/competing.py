@@ -62,7 +62,7 @@ class Defective(Law):
         return (1.0 - self.rho) * self.law._cdf_above(v)
 
     def _logpdf_above(self, v: Floats) -> Floats:
-        return np.log1p(-self.rho) + self.law._logpdf_above(v)
+        return np.asarray(np.log1p(-self.rho) + self.law._logpdf_above(v))
 
     def ppf(self, q: ArrayLike) -> Floats:
         levels, top = np.asarray(q, dtype=np.float64), 1.0 - self.rho
@@ -92,7 +92,6 @@ class Competing(Law):
     failures: Steps = field(init=False)
     rho: float = field(init=False)
     _cut: dict[int, Steps] = field(default_factory=dict, init=False, repr=False)
-    resolution: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.law, Law) or self.law.jumps is not None or float(self.law.failed(np.inf)) > 0:

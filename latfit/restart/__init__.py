@@ -2,7 +2,15 @@
 
 from latfit.restart.batches import Grouping, expected_maximum, optimal_grouping
 from latfit.restart.compare import Comparison, compare_policies, load_of
-from latfit.restart.completion import expected_duration, moment_bounds, moments, std_duration
+from latfit.restart.completion import (
+    completion_cdf,
+    completion_pdf,
+    completion_quantile,
+    expected_duration,
+    moment_bounds,
+    moments,
+    std_duration,
+)
 from latfit.restart.criteria import (
     QuantileBound,
     quantile_bound,
@@ -12,7 +20,6 @@ from latfit.restart.criteria import (
     variation_interval,
 )
 from latfit.restart.derived import Copies
-from latfit.restart.distribution import completion_cdf, completion_pdf, completion_quantile
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy
 from latfit.restart.optimum import earliest_timeout, evaluate_timeout, optimal_timeout
 from latfit.restart.policies import Policy, parse_policy, policy_names

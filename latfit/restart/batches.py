@@ -14,9 +14,8 @@ from latfit.laws.empirical import as_law
 from latfit.numbers import finite
 from latfit.restart import derived
 from latfit.restart.completion import refuse_failures
-from latfit.restart.distribution import log_survival
 from latfit.restart.optimum import optimal_timeout
-from latfit.restart.plan import knots, quadrature
+from latfit.restart.plan import knots, quadrature, restarted
 
 MAX_PERIODS = 5_000  # attempts that the slowest of many jobs is followed through
 
@@ -55,7 +54,7 @@ def expected_maximum(
     x, w = quadrature(np.append(0.0, ends), steps=job.jumps is not None)
     at = (x + np.arange(periods)[:, None] * (t + c if periods > 1 else 0.0)).ravel()
     with np.errstate(all="ignore"):
-        unfinished = -np.expm1(jobs * np.log1p(-np.exp(log_survival(job, at, np.array(t), c))))
+        unfinished = -np.expm1(jobs * np.log1p(-np.exp(restarted(job, t, c).log_survival(at))))
     return float((unfinished.reshape(periods, -1) * w).sum())
 
 

@@ -1,4 +1,4 @@
-"""Moments of the completion time J under restart with one timeout.
+"""The completion time J under restart with one timeout: its moments, cdf and density.
 
 One attempt with timeout t completes at u ≤ t (F̃), fails visibly at u ≤ t (G̃, the attempt is over at
 once) or is cut at t (S, still out). Whatever did not complete is followed, after the cost c, by the
@@ -8,8 +8,7 @@ F̃ = (1−ρ)F, that of Glatard et al.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import comb
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
 from latfit.restart import derived
+from latfit.restart.plan import Plan, product, restarted
 
 
 def expected_duration(
@@ -61,7 +61,7 @@ def expected_duration(
     [516.3, 375.1, 659.6]
     """
     job = derived.with_copies(derived.with_wall_clock(as_law(law, **params), wall_clock), copies)
-    return np.asarray(moments_of(job, t_inf, 1, cost)[1])
+    return np.asarray(_restarted(job, t_inf, cost).mean)
 
 
 def regret(law: Any, timeout: float | None, least: float | None, *, cost: float = 0.0) -> float | None:
@@ -88,31 +88,7 @@ def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **
     law = as_law(law, **params)
     if order < 0:
         raise RestartError(f"the order of a moment is {order}; it must be 0 or more")
-    return moments_of(law, t_inf, order, cost)
-
-
-def moments_of(
-    law: Law,
-    t_inf: ArrayLike,
-    order: int,
-    cost: float,
-    *,
-    completing: Callable[[int, Floats], Floats] | None = None,
-    after: Floats | Sequence[float] | None = None,
-) -> Floats:
-    """E[Jⁿ] if the attempt is repeated, or followed by what has the moments `after`.
-
-    `completing(n, t)` is E[(time spent in the attempt that completes)ⁿ; it completes], by default M̃ₙ(t).
-    """
-    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
-    completing, F, E = completing or law.partial_moment, law.cdf(t), [np.ones(t.shape)]
-    lost, following = lost_moments(law, t, c, order), E if after is None else after
-    with np.errstate(all="ignore"):
-        for n in range(1, order + 1):
-            known = range(n if after is None else n + 1)
-            total = completing(n, t) + sum(comb(n, k) * product(lost[n - k], following[k]) for k in known)
-            E.append(np.where(F > 0, total / F, np.inf) if after is None else total)
-    return np.array(E)
+    return np.array(np.broadcast_arrays(*_restarted(law, t_inf, cost).moments(order)))
 
 
 def moment_bounds(
@@ -133,19 +109,17 @@ def moment_bounds(
     """
     law = as_law(law, **params)
     refuse_failures(law, "a geometric bound")
-    low = moments_of(law, t_inf, order, cost, completing=lambda n, t: np.zeros(t.shape))
-    return low, moments_of(law, t_inf, order, cost, completing=lambda n, t: product(law.cdf(t), t**n))
+    (this,) = _restarted(law, t_inf, cost).rounds
 
+    def bound(share: float) -> Floats:
+        """E[Jⁿ] if the attempt that completes takes this share of the timeout."""
 
-def lost_moments(law: Law, t: Floats, cost: float, order: int) -> list[Floats]:
-    """∫₀ᵗ (u+c)ᵐ dG̃(u) + S(t) (t+c)ᵐ for m = 0…order: what the attempts that did not complete took."""
-    S = derived.still_out(law, t)
-    cut = [product(S, (t + cost) ** m) for m in range(order + 1)]
-    if not derived.has_failures(law):
-        return cut
-    G = [law.failed_moment(m, t) for m in range(order + 1)]
-    powers = [np.float64(cost) ** m for m in range(order + 1)]
-    return [cut[m] + sum(comb(m, j) * product(G[j], powers[m - j]) for j in range(m + 1)) for m in range(order + 1)]
+        def moments(n: int) -> tuple[Any, Any]:
+            return product(this.moments(0)[0], np.power(share * this.length, n)), this.moments(n)[1]
+
+        return np.array(np.broadcast_arrays(*replace(this, moments=moments).followed(order)))
+
+    return bound(0.0), bound(1.0)
 
 
 def refuse_failures(law: Law, what: str) -> None:
@@ -155,11 +129,6 @@ def refuse_failures(law: Law, what: str) -> None:
             f"{what} is not computed for a law with visible failures, whose attempts last differently long: "
             "read failures as completed or as lost, or ask for mean, std or a moment"
         )
-
-
-def product(weight: Floats, value: ArrayLike) -> Floats:
-    """The product weight × value, where a weight of 0 wins over an infinite value."""
-    return np.where(weight > 0, weight * np.where(weight > 0, value, 0.0), 0.0)
 
 
 def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0, **params: Any) -> Floats:
@@ -173,14 +142,55 @@ def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0, **params: Any
     >>> round(float(latfit.std_duration("exponential", 3.0, rate=0.5)), 6)
     2.0
     """
-    law, t, c = as_law(law, **params), derived.check_timeouts(t_inf), derived.check_time("cost", cost)
-    F, (out, *lost) = law.cdf(t), lost_moments(law, t, c, 2)
-    with np.errstate(all="ignore"):
-        q = out / F
-        mean, square = (law.partial_moment(n, t) / F for n in (1, 2))
-        D, D2 = (np.where(out > 0, spent / out, 0.0) for spent in lost)
-        spread = np.maximum(D2 - D * D, 0.0) if derived.has_failures(law) else np.zeros(t.shape)
-        waited = product(q, D)
-        variance = np.maximum(square - mean * mean, 0.0) + product(q, spread) + waited * (waited + D)
-    finite = (F > 0) & np.isfinite(square) & np.isfinite(D)
-    return np.sqrt(np.where(finite, variance, np.inf))
+    return np.asarray(_restarted(as_law(law, **params), t_inf, cost).std)
+
+
+def _restarted(law: Law, t_inf: ArrayLike, cost: float) -> Plan:
+    return restarted(law, derived.check_timeouts(t_inf), derived.check_time("cost", cost))
+
+
+def completion_cdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, **params: Any) -> Floats:
+    """F_J(x) = 1 − (1−F̃(t))ⁿ (1−F̃(min(x − n(t+c), t))), n = ⌊x/(t+c)⌋.
+
+    van Moorsel & Wolter 2004, eq. 2; Glatard et al. 2006, eq. 5. Not for laws with visible failures. `x` is a time in
+    seconds or an array of them, `t_inf` one timeout; `law`, `cost` and `params` are as in `expected_duration`. Returns
+    the share of jobs done by each time.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> latfit.completion_cdf(law, [100.0, 358.0, 1000.0], 358.0).round(3).tolist()
+    [0.181, 0.632, 0.938]
+    """
+    law, at = as_law(law, **params), np.asarray(x, dtype=np.float64)
+    refuse_failures(law, "the distribution of the completion time")
+    return np.where(at < 0, 0.0, -np.expm1(_restarted(law, t_inf, cost).log_survival(np.maximum(at, 0.0))))
+
+
+def completion_pdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, **params: Any) -> Floats:
+    """f_J(x) = (1−F̃(t))ⁿ f̃(x − n(t+c)), n = ⌊x/(t+c)⌋, and 0 while a restart is under way.
+
+    van Moorsel & Wolter 2004, eq. 3. `law`, `x`, `t_inf`, `cost` and `params` are as in `completion_cdf`. Returns an
+    array in the shape of `x`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.completion_pdf("exponential", [1.0, 3.5, 5.0], 3.0, cost=1.0, rate=0.5).round(4).tolist()
+    [0.3033, 0.0, 0.0677]
+    """
+    law, t, c = as_law(law, **params), float(derived.check_timeouts(t_inf)), derived.check_time("cost", cost)
+    refuse_failures(law, "the density of the completion time")
+    at = np.asarray(x, dtype=np.float64)
+    n = np.floor(np.maximum(at, 0.0) / (t + c)) if 0 < t < np.inf else np.zeros(at.shape)
+    age = at - n * (t + c if np.isfinite(t) else 0.0)
+    reached = np.exp(-product(n, -derived.log_not_completed(law, t, law.cdf(t))))
+    return np.where((at >= 0) & (age < t), reached * law.pdf(np.clip(age, 0.0, t)), 0.0)
+
+
+def completion_quantile(law: Law, q: float, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
+    """The smallest x with F_J(x) ≥ q, ∞ where it is not reached; under visible failures on the lattice of the clock."""
+    if not 0 < q < 1:
+        raise RestartError(f"the level of a quantile is {q}; it must lie between 0 and 1")
+    return np.asarray(_restarted(law, t_inf, cost).quantile(q))

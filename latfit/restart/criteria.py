@@ -11,8 +11,8 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
-from latfit.restart.derived import check_time, check_timeouts, completion_probability, has_failures
-from latfit.restart.distribution import completion_quantile, log_not_completed
+from latfit.restart.completion import completion_quantile
+from latfit.restart.derived import check_time, check_timeouts, completion_probability, has_failures, log_not_completed
 from latfit.restart.result import Optimum
 
 

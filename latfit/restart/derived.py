@@ -112,10 +112,6 @@ class _Derived(Law):
         cumulative = self.failed(times)
         return Steps(times, np.diff(cumulative, prepend=0.0), cumulative)
 
-    @property
-    def resolution(self) -> float:
-        return float(getattr(self.law, "resolution", 0.0))
-
 
 @lru_cache(maxsize=16)
 def with_copies(law: Law, copies: int) -> Law:
@@ -136,18 +132,18 @@ class Copies(_Derived):
     b: int
 
     def __post_init__(self) -> None:
-        law = self.law
-        vars(self).update(rho=law.rho**self.b, support=law.support, jumps=law.jumps, kinks=law.kinks)
+        law, rho = self.law, self.law.rho**self.b
+        vars(self).update(rho=rho, support=law.support, jumps=law.jumps, kinks=law.kinks, resolution=law.resolution)
 
     def cdf(self, t: ArrayLike) -> Floats:
         with np.errstate(all="ignore"):
-            return -np.expm1(self.b * log_not_completed(self.law, t, self.law.cdf(t)))
+            return np.asarray(-np.expm1(self.b * log_not_completed(self.law, t, self.law.cdf(t))))
 
     def pdf(self, t: ArrayLike) -> Floats:
         return self.b * not_completed(self.law, t) ** (self.b - 1) * self.law.pdf(t)
 
     def _cdf_above(self, v: Floats) -> Floats:
-        return -np.expm1(self.b * log_not_completed(self.law, self.support[0] + v, self.law._cdf_above(v)))
+        return np.asarray(-np.expm1(self.b * log_not_completed(self.law, self.support[0] + v, self.law._cdf_above(v))))
 
     def _logpdf_above(self, v: Floats) -> Floats:
         none = log_not_completed(self.law, self.support[0] + v, self.law._cdf_above(v))
@@ -191,7 +187,8 @@ class Shifted(_Derived):
         law, (low, high) = self.law, self.law.support
         jumps = None if law.jumps is None else law.jumps + self.r
         kinks = tuple(kink + self.r for kink in law.kinks)
-        vars(self).update(rho=law.rho, support=(low + self.r, high + self.r), jumps=jumps, kinks=kinks)
+        support = low + self.r, high + self.r
+        vars(self).update(rho=law.rho, support=support, jumps=jumps, kinks=kinks, resolution=law.resolution)
 
     def _after(self, formula: Callable[[Floats], Floats], t: ArrayLike, before: float = 0.0) -> Floats:
         times = np.asarray(t, dtype=np.float64)

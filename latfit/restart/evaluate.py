@@ -12,8 +12,14 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Bools, Floats, Ints, finite
-from latfit.restart.derived import ROUNDING, check_time, completion_probability, has_failures, with_wall_clock
-from latfit.restart.distribution import draw
+from latfit.restart.derived import (
+    ROUNDING,
+    check_time,
+    completion_probability,
+    failure_times,
+    has_failures,
+    with_wall_clock,
+)
 from latfit.restart.objectives import Objective
 from latfit.restart.policies import Policy, parse_policy
 from latfit.restart.result import QUANTILES, Figures, label
@@ -170,6 +176,17 @@ def follow(
     return Followed(done, spent, submitted, job_seconds, off)
 
 
+def _draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Latency and time of visible failure of `size` attempts; ∞ for what does not happen."""
+    p, F = rng.random(size), completion_probability(law)
+    latency = np.where(p <= F, law.ppf(np.minimum(p, F)), np.inf)
+    if not has_failures(law):
+        return latency, np.full(size, np.inf)
+    times = failure_times(law)
+    failure = np.append(times, np.inf)[np.searchsorted(law.failed(times), p - F, side="left")]
+    return latency, np.where(p > F, failure, np.inf)
+
+
 def simulate_policy(
     law: Any, policy: str | Policy, size: int, rng: np.random.Generator, *, cost: float = 0.0, **params: Any
 ) -> Followed:
@@ -190,4 +207,4 @@ def simulate_policy(
         ends = True
     if not ends:
         raise RestartError(f"nothing completes under {policy.spec(4)}: no job would ever end")
-    return follow(policy, size, lambda jobs, *_: draw(law, jobs.size, rng), rng, cost=c)
+    return follow(policy, size, lambda jobs, *_: _draw(law, jobs.size, rng), rng, cost=c)

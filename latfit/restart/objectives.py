@@ -6,16 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from latfit.errors import LatfitError, RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
-from latfit.restart.completion import moments_of, std_duration
-from latfit.restart.distribution import completion_quantile, survival
-from latfit.restart.plan import Plan
+from latfit.restart.plan import Plan, restarted
 from latfit.units import parse_duration
 
 MAX_MOMENT = 20
@@ -63,12 +61,12 @@ class Objective(ABC):
         return f"{self.name}:{self.parameter:.12g}" if self.takes_parameter else self.name
 
     @abstractmethod
+    def of_plan(self, plan: Plan) -> Any:
+        """The figure under a plan of attempts."""
+
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
         """The figure under restarts for ever with the timeouts t."""
-
-    @abstractmethod
-    def of_plan(self, plan: Plan) -> float:
-        """The figure under any plan of attempts."""
+        return np.asarray(self.of_plan(restarted(law, t, cost)))
 
     def slope(self, law: Law, t: Floats, cost: float) -> Floats | None:
         """At each t a number with the sign of the figure's derivative, None where there is none to use."""
@@ -113,16 +111,13 @@ class Mean(Objective):
     usage = "mean"
     takes_parameter = False
 
-    def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        return np.asarray(moments_of(law, t, 1, cost)[1])
-
-    def of_plan(self, plan: Plan) -> float:
+    def of_plan(self, plan: Plan) -> Any:
         return plan.mean
 
     def slope(self, law: Law, t: Floats, cost: float) -> Floats:
         """S(t) − f̃(t) (E_J(t) + c), of the sign of dE_J/dt (van Moorsel & Wolter 2004, Theorem 2)."""
         with np.errstate(all="ignore"):
-            lost = law.pdf(t) * (moments_of(law, t, 1, cost)[1] + cost)
+            lost = law.pdf(t) * (self.value(law, t, cost) + cost)
         return law.still_out(t) - np.where(np.isnan(lost), np.inf, lost)
 
 
@@ -139,13 +134,8 @@ class Moment(Objective):
     def allows(cls, value: float) -> bool:
         return bool(1 <= value <= MAX_MOMENT) and value == int(value)
 
-    def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        return np.asarray(moments_of(law, t, int(self.parameter), cost)[-1])
-
-    def of_plan(self, plan: Plan) -> float:
-        if self.parameter > 2:
-            raise RestartError(f"the objective {self} is known for one timeout only; take moment:2, std or a quantile")
-        return plan.mean if self.parameter == 1 else plan.second_moment
+    def of_plan(self, plan: Plan) -> Any:
+        return plan.moments(int(self.parameter))[-1]
 
 
 @register
@@ -157,10 +147,7 @@ class Std(Objective):
     usage = "std"
     takes_parameter = False
 
-    def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        return std_duration(law, t, cost=cost)
-
-    def of_plan(self, plan: Plan) -> float:
+    def of_plan(self, plan: Plan) -> Any:
         return plan.std
 
 
@@ -176,10 +163,7 @@ class Quantile(Objective):
     def allows(cls, value: float) -> bool:
         return 0 < value < 1
 
-    def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        return completion_quantile(law, self.parameter, t, cost=cost)
-
-    def of_plan(self, plan: Plan) -> float:
+    def of_plan(self, plan: Plan) -> Any:
         return plan.quantile(self.parameter)
 
     def special_times(self, law: Law, cost: float) -> Floats:
@@ -216,10 +200,7 @@ class Deadline(Objective):
     def latest(self) -> float:
         return self.parameter
 
-    def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        return survival(law, self.latest, t, cost)
-
-    def of_plan(self, plan: Plan) -> float:
+    def of_plan(self, plan: Plan) -> Any:
         return plan.survival(self.parameter)
 
     def special_times(self, law: Law, cost: float) -> Floats:

@@ -1,9 +1,9 @@
-"""A strategy on a law as a sequence of rounds, and the completion time J that follows from it.
+"""A strategy on a law as a sequence of rounds, and the completion time J that follows from it: the one engine.
 
 A round is a stretch of time with its own chance to complete: an attempt with its timeout, an attempt with a hedge,
 or the stretch between two submissions of copies that overlap. A round that does not complete is followed, after a
-pause, by the next one; the last one may be repeated for ever. The figures of the rounds (the probability of not
-completing, two moments of the time spent, submissions, job-seconds) give those of the plan by recursion.
+pause, by the next one; the last one may be repeated for ever. The moments of the time spent in each round give those of
+J by recursion. With one timeout for ever these are van Moorsel & Wolter 2004, Theorem 1, and with K of them Theorem 3.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +21,7 @@ from numpy.typing import ArrayLike
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
-from latfit.restart import derived
-from latfit.restart.completion import lost_moments
-from latfit.restart.distribution import completion_quantile, survival
+from latfit.restart import derived, lattice
 from latfit.restart.result import QUANTILES
 
 TAIL_PANELS = 600  # from the end of the range of a law with a power tail to HUGE
@@ -31,108 +30,150 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One stretch of a strategy, given that it is reached.
+    """One stretch of a strategy, given that it is reached; an attempt may be that with each of an array of timeouts.
 
-    `p_incomplete` is the probability of not having completed at its end, `mean` and `second_moment` are those of the
-    time spent in it, `lost_time` = E[time spent; not completed], `survival(u)` the probability of not having
-    completed at age u (None where failures end attempts early), `ages` where it may jump or bend, `pause` the mean
-    time until the next round, `p_under_way` the probability that a copy is still out at its end.
+    `moments(n)` are E[(time spent in it)ⁿ; completed] and E[(time spent in it)ⁿ; the next round follows].
+    `p_incomplete` is the probability of not having completed at its end, `p_under_way` that of a copy being still out
+    then, `job_seconds` the time that all copies are out (None: `submissions` copies are, all the time). An attempt has
+    a `law`; other rounds have `survival(u)`, the probability of not having completed at age u (None where failures end
+    attempts early), and the `ages` where it may jump or bend. `pause` is the mean time until the next round.
     """
 
-    length: float
-    p_incomplete: float
-    mean: float
-    second_moment: float
-    lost_time: float
+    length: Any
+    moments: Callable[[int], tuple[Any, Any]]
+    p_incomplete: Any
+    p_under_way: Any
     submissions: float
-    job_seconds: float
+    job_seconds: float | None = None
+    law: Law | None = None
     survival: Callable[[Floats], Floats] | None = None
     ages: Floats = field(default_factory=lambda: np.empty(0))
     pause: float = 0.0
     pause_variance: float = 0.0
-    p_under_way: float = 0.0
 
     @property
-    def goes_on(self) -> float:
-        """The probability that the next round is reached: an attempt without timeout may never end."""
-        return self.p_incomplete - (self.p_under_way if np.isinf(self.length) else 0.0)
+    def failing(self) -> bool:
+        return self.survival is None if self.law is None else derived.has_failures(self.law)
 
-    def alive(self, age: ArrayLike) -> Floats:
+    @property
+    def ends(self) -> Any:
+        """The probability that no other round follows: an attempt without timeout may never end."""
+        return self.moments(0)[0] + np.where(np.isinf(self.length), self.p_under_way, 0.0)
+
+    def followed(self, order: int, after: Sequence[Any] | None = None) -> list[Any]:
+        """E[Jⁿ] from here on, n = 0…order; `after` are those of the rest of the plan, None: this round is repeated."""
+        E: list[Any] = [1.0]
+        for n in range(1, order + 1):
+            total, following = sum(self.moments(n)), E if after is None else after
+            for m in range(1, n + 1):
+                known = range(min(m + 1, len(following)))
+                later = sum(comb(m, k) * product(self._pause_moment(m - k), following[k]) for k in known)
+                total = total + comb(n, m) * product(self.moments(n - m)[1], later)
+            E.append(divided(total, self.ends) if after is None else total)
+        return E
+
+    def _pause_moment(self, n: int) -> float:
+        if n > 2 and self.pause_variance:
+            raise _not_beyond_the_second()
+        return self.pause**n + (self.pause_variance if n == 2 else 0.0)
+
+    def log_alive(self, age: ArrayLike) -> Floats:
+        """The log of the probability of not having completed at an age."""
+        u = np.minimum(np.maximum(age, 0.0), self.length)
+        if self.law is not None:
+            return derived.log_not_completed(self.law, u, self.law.cdf(u))
         assert self.survival is not None
-        return self.survival(np.minimum(np.maximum(age, 0.0), self.length))
+        return np.log(self.survival(u))
 
-    def inverse(self, level: float) -> float:
-        """The smallest age u at which 1 − survival(u) ≥ level."""
-        target = (1.0 - level) * (1 + derived.ROUNDING) + 1e-15
+    def inverse(self, level: ArrayLike) -> Floats:
+        """The smallest age at which it has completed with probability `level`, at most its length."""
+        if self.law is not None:
+            return np.asarray(np.minimum(self.law.ppf(level), self.length))
+        target = np.log((1.0 - np.asarray(level)) * (1 + derived.ROUNDING) + 1e-15)
         ages = self.ages[(self.ages > 0) & (self.ages < self.length)]
         ages = np.append(ages, self.length) if np.isfinite(self.length) else ages
-        at = bisect_left(ages, True, key=lambda age: bool(self.alive(age) <= target))  # the survival falls
+        at = bisect_left(ages, True, key=lambda age: bool(self.log_alive(age) <= target))  # it falls
         if at == ages.size:
-            return self.length
+            return np.asarray(self.length)
         low, high = float(ages[at - 1]) if at else 0.0, float(ages[at])
-        if self.alive(np.nextafter(high, 0)) > target:  # a jump at `high`: on a step law always
-            return high
+        if self.log_alive(np.nextafter(high, 0)) > target:  # a jump at `high`: on a step law always
+            return np.asarray(high)
         for _ in range(70):
             age = 0.5 * (low + high)
             if not low < age < high:
                 break
-            low, high = (low, age) if self.alive(age) <= target else (age, high)
-        return high
-
-
-class Totals(NamedTuple):
-    """The figures of the rest of a plan."""
-
-    mean: float = 0.0
-    second_moment: float = 0.0
-    submissions: float = 0.0
-    job_seconds: float = 0.0
-    success: float = 0.0
+            low, high = (low, age) if self.log_alive(age) <= target else (age, high)
+        return np.asarray(high)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Rounds in the order of use; the last one is repeated for ever (`repeats`) or is where the job is given up.
 
-    `lattice` is the law, the timeout and the cost of a plan whose attempts may fail visibly: its distribution is that
-    of a lattice. `starts` has a row of starting times for each draw of random pauses: the distribution is then the
-    average over these.
-
-    `mean` and `second_moment` are E[J] and E[J²] (of a finite plan those of the time until success or giving up),
-    `submissions` the mean number of jobs submitted, `job_seconds` the mean time that all of them together are out.
+    `starts` has a row of starting times for each draw of random pauses: the distribution is then the average over
+    these. The moments of a finite plan are those of the time until success or giving up.
     """
 
     rounds: tuple[Round, ...]
     repeats: bool
-    lattice: tuple[Law, float, float] | None = None
     starts: Floats | None = None
-    mean: float = field(init=False)
-    second_moment: float = field(init=False)
-    submissions: float = field(init=False)
-    job_seconds: float = field(init=False)
-    success: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        total: Totals | None = None
-        if not self.repeats:
-            total = _followed(replace(self.rounds[-1], pause=0.0, pause_variance=0.0), Totals())
-        for this in reversed(self.rounds if total is None else self.rounds[:-1]):
-            total = _followed(this, total)
-        assert total is not None
-        vars(self).update(total._asdict())
+    def moments(self, order: int) -> list[Any]:
+        """E[Jⁿ] for n = 0…order."""
+        last = self.rounds[-1]
+        if self.repeats:
+            E = last.followed(order)
+        else:
+            E = replace(last, pause=0.0, pause_variance=0.0).followed(order, [1.0] + [0.0] * order)
+        for this in reversed(self.rounds[:-1]):
+            E = this.followed(order, E)
+        return E
 
     @cached_property
-    def _beginnings(self) -> tuple[Floats, Floats]:
-        """When each round begins, and the probability that it does."""
-        before = self.rounds[:-1]
-        lengths = [0.0, *(this.length + this.pause for this in before)]
-        chances = [1.0, *(this.p_incomplete for this in before)]
-        return np.cumsum(np.array(lengths)), np.cumprod(np.array(chances))
+    def mean(self) -> Any:
+        """E[J]."""
+        return self.moments(1)[1]
+
+    @cached_property
+    def std(self) -> Any:
+        """√Var J; for one timeout √(Var(T | T ≤ t) + q Var D + q (1+q) E[D]²), D the time of a lost attempt."""
+        this = self.rounds[-1]
+        if len(self.rounds) > 1 or not self.repeats or this.law is None:
+            mean, second = self.moments(2)[1:]
+            return np.sqrt(max(second - mean * mean, 0.0)) if np.isfinite(second) else np.inf
+        (F, _), *moments = (this.moments(n) for n in range(3))
+        with np.errstate(all="ignore"):
+            q, (mean, square) = divided(this.p_incomplete, F), (divided(done, F) for done, _ in moments)
+            D, D2 = (divided(lost, this.p_incomplete, 0.0) for _, lost in moments)
+            spread = np.maximum(D2 - D * D, 0.0) if this.failing else np.zeros(np.shape(D))
+            D = D + this.pause
+            waited = product(q, D)
+            variance = np.maximum(square - mean * mean, 0.0) + product(q, spread) + waited * (waited + D)
+        return np.sqrt(np.where((F > 0) & np.isfinite(square) & np.isfinite(D), variance, np.inf))
+
+    def _per_job(self, figure: Callable[[Round], Any], never: float = np.inf) -> Any:
+        """The sum of a figure over the rounds that a job goes through."""
+        last = self.rounds[-1]
+        total = divided(figure(last), last.ends, never) if self.repeats else figure(last)
+        for this in reversed(self.rounds[:-1]):
+            total = figure(this) + product(this.moments(0)[1], total)
+        return total
 
     @property
-    def std(self) -> float:
-        variance = self.second_moment - self.mean * self.mean if np.isfinite(self.second_moment) else np.inf
-        return float(np.sqrt(max(variance, 0.0)))
+    def submissions(self) -> Any:
+        """The mean number of jobs submitted."""
+        return self._per_job(lambda this: this.submissions)
+
+    @property
+    def job_seconds(self) -> Any:
+        """The mean time that all of them together are out."""
+        return self._per_job(
+            lambda this: this.submissions * sum(this.moments(1)) if this.job_seconds is None else this.job_seconds
+        )
+
+    @property
+    def success(self) -> Any:
+        return self._per_job(lambda this: this.moments(0)[0], never=0.0)
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -149,98 +190,142 @@ class Plan:
             "success": finite(self.success),
         }
 
-    def quantile(self, q: float) -> float:
-        """The smallest x with P(J ≤ x) ≥ q, ∞ where it is not reached."""
-        if self.lattice is not None:
-            law, t, cost = self.lattice
-            return float(completion_quantile(law, q, t, cost=cost))
-        self._refuse_failures()
-        target = (1 - q) * (1 + derived.ROUNDING)
+    @cached_property
+    def _beginnings(self) -> tuple[Floats, Floats]:
+        """When each round begins, and the log of the probability that it does."""
+        before = self.rounds[:-1]
+        lengths = [0.0, *(this.length + this.pause for this in before)]
+        chances = [0.0, *(float(this.log_alive(this.length)) for this in before)]
+        return np.cumsum(np.array(lengths)), np.cumsum(np.array(chances))
+
+    def quantile(self, q: float) -> Any:
+        """The smallest x with P(J ≤ x) ≥ q, ∞ where it is not reached: with n attempts lost before the last one.
+
+        For one timeout n (t+c) + F̃⁻¹(1 − (1−q)/(1−F̃(t))ⁿ).
+        """
+        if (law := self._failing_law()) is not None:
+            this = self.rounds[0]
+            return lattice.quantile(law, q, this.length, this.pause, self.mean, self.std)
+        target = np.log1p(-q)
         if self.starts is not None:
+            left = (1 - q) * (1 + derived.ROUNDING)
             low, high = 0.0, float(self.starts[:, -1].max()) + self.rounds[-1].length
             for _ in range(50):
                 middle = 0.5 * (low + high)
-                low, high = (middle, high) if self.survival(middle) > target else (low, middle)
-            return high if self.survival(high) <= target else np.inf
-        starts, chances = self._beginnings
-        i = int(np.count_nonzero(chances[1:] > target))
-        start, reached, this = float(starts[i]), float(chances[i]), self.rounds[i]
-        if reached * this.p_incomplete > target:  # after all rounds
-            if not self.repeats or this.p_incomplete >= 1 or np.isinf(this.length):
-                return np.inf
-            attempts = np.log((1 - q) / reached) / np.log(this.p_incomplete)
-            more = np.ceil(attempts * (1 - derived.ROUNDING)) - 1.0
-            start, reached = start + more * (this.length + this.pause), reached * this.p_incomplete**more
-        return float(start + this.inverse(1.0 - (1.0 - q) / reached))
+                low, high = (middle, high) if self.survival(middle) > left else (low, middle)
+            return high if self.survival(high) <= left else np.inf
+        starts, reached = self._beginnings
+        i = int(np.count_nonzero(reached[1:] > target + derived.ROUNDING))
+        this, left = self.rounds[i], target - reached[i]
+        F, log_out = this.moments(0)[0], this.log_alive(this.length)
+        with np.errstate(all="ignore"):
+            lost = np.maximum(np.ceil(np.where(F > 0, left / log_out, 1.0) * (1 - derived.ROUNDING)) - 1.0, 0.0)
+            level = np.minimum(-np.expm1(left + product(lost, -log_out)), F)
+            # a timeout of ∞ that is never reached at this level (ρ ≥ 1 − q) leaves the quantile infinite
+            again = np.isfinite(this.length) & (self.repeats and i == len(self.rounds) - 1)
+            enough = (F > 0) & np.where(lost > 0, again, -np.expm1(left) * (1 - derived.ROUNDING) <= F)
+            age = this.inverse(np.where(enough, level, 0.0))
+            return np.where(enough, starts[i] + product(lost, this.length + this.pause) + age, np.inf)
 
-    def survival(self, x: float) -> float:
-        if self.lattice is not None:
-            law, t, cost = self.lattice
-            return float(survival(law, x, np.array(t), cost))
-        self._refuse_failures()
+    def survival(self, x: ArrayLike) -> Any:
+        """P(J > x); with several rounds x is a number."""
+        if (law := self._failing_law()) is not None:
+            return lattice.survival(law, float(np.asarray(x)), self.rounds[0].length, self.rounds[0].pause)
         if self.starts is not None:
-            ages = (x - self.starts).T
-            alive = [np.where(age >= 0, this.alive(age), 1.0) for this, age in zip(self.rounds, ages, strict=True)]
-            return float(np.prod(alive, axis=0).mean())
-        starts, chances = self._beginnings
-        at = x * (1 + derived.ROUNDING)
-        i = int(np.count_nonzero(starts[1:] <= at))
-        start, reached, this = float(starts[i]), float(chances[i]), self.rounds[i]
-        period = this.length + this.pause
-        if self.repeats and i == starts.size - 1 and at - start >= period:
-            if not period > 0:
-                return 0.0 if this.p_incomplete < 1 else 1.0
-            more = np.floor((at - start) / period)
-            start, reached = start + more * period, reached * this.p_incomplete**more
-        return float(reached * this.alive(at - start))
+            ages = (np.asarray(x) - self.starts).T
+            alive = [np.where(age >= 0, this.log_alive(age), 0.0) for this, age in zip(self.rounds, ages, strict=True)]
+            return np.exp(np.sum(alive, axis=0)).mean()
+        return np.exp(self.log_survival(x))
 
-    def _refuse_failures(self) -> None:
-        if any(this.survival is None for this in self.rounds):
+    def log_survival(self, x: ArrayLike) -> Any:
+        """The log of P(J > x), accurate in both tails: n log(1 − F̃(t)) + log(1 − F̃(x − n(t+c))) for one timeout."""
+        starts, reached = self._beginnings
+        first, at = self.rounds[0].law, np.asarray(x, dtype=np.float64)
+        if len(self.rounds) > 1 or first is None or first.jumps is not None:
+            at = at * (1 + derived.ROUNDING)  # 0.3 + 0.3 + 0.1 must reach 0.7 in spite of rounding
+        i = int(np.count_nonzero(starts[1:] <= at)) if starts.size > 1 else 0
+        this, since = self.rounds[i], at - starts[i]
+        if not self.repeats or i < starts.size - 1:
+            return reached[i] + this.log_alive(since)
+        period, log_out = this.length + this.pause, this.log_alive(this.length)
+        with np.errstate(all="ignore"):
+            n = np.where(np.isfinite(period) & (period > 0), np.floor(since / period), 0.0)
+            n = np.where(np.isfinite(n), n, 0.0)
+            out = reached[i] - product(n, -log_out) + this.log_alive(since - product(n, period))
+            at_once = (period == 0) & (this.moments(0)[0] > 0)  # any number of attempts at 0 takes no time
+        return np.where(at_once, -np.inf, out)
+
+    def _failing_law(self) -> Law | None:
+        """The law of attempts that may fail visibly, for the lattice; an error if they are not those of one timeout."""
+        if not any(this.failing for this in self.rounds):
+            return None
+        if len(self.rounds) > 1 or not self.repeats or self.rounds[0].law is None:
             raise RestartError(
                 "the distribution of the completion time is not computed for this strategy under visible failures: "
                 "read failures as completed or as lost (--failed), or ask for the mean"
             )
+        return self.rounds[0].law
 
 
-def _followed(this: Round, after: Totals | None) -> Totals:
-    """The figures of a round with `after` as the rest of the plan; None: the round is repeated for ever."""
-    goes_on, done = this.goes_on, 1.0 - this.p_incomplete
-    if goes_on <= 0:  # a weight of 0 wins over ∞
-        return Totals(this.mean, this.second_moment, this.submissions, this.job_seconds, done)
-    if after is None and goes_on >= 1:
-        return Totals(np.inf, np.inf, np.inf, np.inf, 0.0)
-    ends, following = (1.0 - goes_on, Totals()) if after is None else (1.0, after)
-    mean = (this.mean + goes_on * (this.pause + following.mean)) / ends
-    later = this.pause + (mean if after is None else following.mean)
-    second = goes_on * (this.pause_variance + this.pause * (2 * later - this.pause) + following.second_moment)
-    second += this.second_moment + (2 * this.lost_time * later if this.lost_time else 0.0)
-    return Totals(
-        mean,
-        second / ends,
-        (this.submissions + goes_on * following.submissions) / ends,
-        (this.job_seconds + goes_on * following.job_seconds) / ends,
-        (done + goes_on * following.success) / ends,
-    )
+def product(weight: Any, value: Any) -> Any:
+    """The product weight × value, where a weight of 0 wins over an infinite value."""
+    if isinstance(weight, float) and isinstance(value, float):
+        return weight * value if weight > 0 and value > 0 else 0.0
+    return np.where(weight > 0, weight * np.where(weight > 0, value, 0.0), 0.0)
 
 
-def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> Round:
+def divided(value: Any, by: Any, otherwise: float = np.inf) -> Any:
+    """The quotient value/by, `otherwise` where that is not positive."""
+    with np.errstate(all="ignore"):
+        return np.where(by > 0, np.divide(value, by), otherwise)
+
+
+def restarted(law: Law, t_inf: ArrayLike, cost: float) -> Plan:
+    """Attempts with one timeout, or with each of several, repeated for ever."""
+    return Plan((attempt(law, t_inf, pause=cost),), repeats=True)
+
+
+def attempt(law: Law, length: ArrayLike, *, pause: float = 0.0, copies: int = 1) -> Round:
     """One attempt with a timeout; `law` is that of the first of `copies` that run side by side."""
-    t, failing = np.array(length, dtype=np.float64), derived.has_failures(law)
-    lost = list(map(float, lost_moments(law, t, 0.0, 2)))
-    mean, second = (float(law.partial_moment(m, t)) + lost[m] for m in (1, 2))
+    t, failing = np.asarray(length, dtype=np.float64), derived.has_failures(law)
+    out = derived.still_out(law, t)
+
+    def number(values: Floats) -> Any:
+        return values if t.ndim else float(values)
+
+    @cache
+    def moments(n: int) -> tuple[Any, Any]:
+        cut = product(out, t**n) if n else np.where(np.isinf(t), 0.0, out)
+        done = law.partial_moment(n, t) if n else law.cdf(t)
+        return number(done), number(cut + law.failed_moment(n, t) if failing else cut)
+
     return Round(
-        length,
-        p_incomplete=lost[0],
-        mean=mean,
-        second_moment=second,
-        lost_time=lost[1],
+        number(t),
+        moments,
+        p_incomplete=number(out + law.failed(t) if failing else out),
+        p_under_way=number(out),
         submissions=float(copies),
-        job_seconds=copies * mean,
-        survival=None if failing else (lambda u: derived.still_out(law, u)),
-        ages=np.empty(0) if failing else knots(law),
+        law=law,
         pause=pause,
-        p_under_way=float(derived.still_out(law, t)) if failing else lost[0],
     )
+
+
+def known_moments(
+    p_done: float, p_goes_on: float, mean: float, second: float, lost: float
+) -> Callable[[int], tuple[float, float]]:
+    """The moments of a round from E[time], E[time²] and `lost` = E[time; the next one follows]."""
+    table = [(p_done, p_goes_on), (mean - lost if np.isfinite(lost) else 0.0, lost), (second, 0.0)]
+
+    def moments(n: int) -> tuple[float, float]:
+        if n > 2:
+            raise _not_beyond_the_second()
+        return table[n]
+
+    return moments
+
+
+def _not_beyond_the_second() -> RestartError:
+    return RestartError("moments above the second are known for timeouts only; take moment:2, std or a quantile")
 
 
 class Ages(NamedTuple):
@@ -279,18 +364,18 @@ def overlapping(
             fails_later = failed[-1] - failed[:-1]
             # less is rounding, and the tail is long
             lost += _integral(w, np.where(fails_later > 1e-14, fails_later, 0.0), tail=tail)
+    p_incomplete = under_way + float(failed[-1])
+    goes_on = p_incomplete if np.isfinite(length) else float(failed[-1])
     return Round(
         length,
-        p_incomplete=under_way + float(failed[-1]),
-        mean=mean,
-        second_moment=second,
-        lost_time=lost,
+        known_moments(1.0 - p_incomplete, goes_on, mean, second, lost),
+        p_incomplete=p_incomplete,
+        p_under_way=under_way,
         submissions=submissions,
         job_seconds=used,
         survival=None if failing else (lambda u: at(u).alive),
         ages=np.empty(0) if failing else edges,
         pause=pause,
-        p_under_way=under_way,
     )
 
 

@@ -15,7 +15,6 @@ from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats, finite
 from latfit.restart import derived
-from latfit.restart.completion import moments_of
 from latfit.restart.objectives import Objective
 from latfit.restart.optimum import MIN_GAIN, candidates, optimal_timeout, polished
 from latfit.restart.plan import Plan, attempt, quadrature
@@ -105,9 +104,7 @@ def _by_objective(law: Law, goal: Objective, restarts: int, cost: float, at_leas
         raise RestartError(f"with {goal}, at most {MAX_DESCENT_RESTARTS} restarts are optimised: allow unbounded ones")
 
     def figure(timeouts: Sequence[float]) -> float:
-        if goal.name == "moment":  # of any order
-            return float(schedule_moments(law, timeouts, int(goal.parameter), cost=cost)[-1])
-        return goal.of_plan(_plan(law, timeouts, cost))
+        return float(goal.of_plan(_plan(law, timeouts, cost)))
 
     times = law.jumps if law.jumps is not None else derived.scan_times(law)
     least, most = law.ppf(derived.completion_probability(law) * np.array([1e-3, 1 - 1e-6]))
@@ -173,7 +170,7 @@ def _best_attempt(law: Law, following: float, cost: float, at_least: float) -> t
     """The τ that minimises M̃₁ + ∫₀^τ (u+c) dG̃ + S (τ+c) + (1−F̃) E, E = `following`, and that; ∞ where none gains."""
 
     def value(t: Floats) -> Floats:
-        return np.asarray(moments_of(law, t, 1, cost, after=(1.0, following))[1])
+        return np.asarray(attempt(law, t, pause=cost).followed(1, (1.0, following))[1])
 
     def slope(t: Floats) -> Floats:
         return derived.still_out(law, t) - law.pdf(t) * (cost + following)
@@ -224,10 +221,7 @@ def schedule_moments(
     """
     law = as_law(law, **params)
     _refuse_never_ending(law)
-    E = moments_of(law, np.inf, order, cost)
-    for tau in np.atleast_1d(derived.check_timeouts(schedule))[::-1]:
-        E = moments_of(law, tau, order, cost, after=E)
-    return E
+    return np.array(_plan(law, schedule, cost).moments(order))
 
 
 def restart_helps(law: Any, tau: ArrayLike, *, cost: float = 0.0, order: int = 1, **params: Any) -> NDArray[np.bool_]:

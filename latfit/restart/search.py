@@ -291,6 +291,6 @@ def _times(law: Law, least: float) -> Floats:
 
 
 def _single_r(law: Law, extra: float, d: float, _: float) -> Hedge:
-    """The hedge that is never cancelled with at most a share `extra` of second requests: q S(d) ≤ B. Kaler et al. 2017."""
+    """The hedge without a timeout and with at most a share of `extra` requests, q S(d) ≤ B; Kaler et al. 2017."""
     S = float(derived.not_completed(law, np.array(d)))
     return Hedge(d, None, 1.0 if extra >= S else extra / S)

@@ -13,7 +13,7 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.derived import has_failures, not_completed, still_out
-from latfit.restart.plan import Ages, Plan, Round, attempt, knots, overlapping, quadrature
+from latfit.restart.plan import Ages, Plan, Round, attempt, knots, known_moments, overlapping, quadrature
 from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.timeout import CopiesPolicy, Timeout
 
@@ -156,18 +156,22 @@ class Delayed(Policy):
         """Until one completes or none is out: the first copy alone, then again and again an older and a younger one."""
         one = attempt(law, gap)
         two = overlapping(law, (0.0, gap, gap - self.t_inf), gap, self._two_copies(law, gap))
-        stretches = (replace(r, p_incomplete=r.p_under_way, lost_time=r.p_under_way * gap) for r in (one, two))
+        stretches = []
+        for this in (one, two):
+            out, (mean, second) = this.p_under_way, (sum(this.moments(n)) for n in (1, 2))
+            stretches.append(replace(this, moments=known_moments(1.0 - out, out, mean, second, out * gap)))
         whole, S_gap, ends = Plan(tuple(stretches), repeats=True), one.p_under_way, 1.0 - two.p_under_way
         done = (1.0 - two.p_incomplete) / ends if ends > 0 else 0.0
-        lost = (two.lost_time - gap * done) / ends if ends > 0 else np.inf
+        lost = (two.moments(1)[1] - gap * done) / ends if ends > 0 else np.inf
+        p_incomplete, (_, mean, second) = one.p_incomplete - S_gap * done, whole.moments(2)
+        lost_time = one.moments(1)[1] + S_gap * lost
         return Round(
             np.inf,
-            p_incomplete=one.p_incomplete - S_gap * done,
-            mean=whole.mean,
-            second_moment=whole.second_moment,
-            lost_time=one.lost_time + S_gap * lost,
-            submissions=whole.submissions,
-            job_seconds=whole.job_seconds,
+            known_moments(1.0 - p_incomplete, p_incomplete, float(mean), float(second), lost_time),
+            p_incomplete=p_incomplete,
+            p_under_way=0.0,
+            submissions=float(whole.submissions),
+            job_seconds=float(whole.job_seconds),
             pause=cost,
         )
 
@@ -220,16 +224,15 @@ class Resubmit(Policy):
         u, w = quadrature(ages, steps=law.jumps is not None)
         S = np.cumprod(not_completed(law, u + gap * np.arange(count)[:, None]), axis=0)  # P(J > n gap + u)
         S /= np.concatenate([[1.0], reached[: count - 1]])[:, None]
-        first, second, out = S @ w, 2 * (S @ (u * w)), S_at[:count]
+        first, second, out = (part.tolist() for part in (S @ w, 2 * (S @ (u * w)), S_at[:count]))
         rounds = [
             Round(
                 gap,
-                p_incomplete=float(out[n]),
-                mean=float(first[n]),
-                second_moment=float(second[n]),
-                lost_time=gap * float(out[n]),
+                known_moments(1.0 - out[n], out[n], first[n], second[n], gap * out[n]),
+                p_incomplete=out[n],
+                p_under_way=out[n],
                 submissions=1.0,
-                job_seconds=(n + 1) * float(first[n]),
+                job_seconds=(n + 1) * first[n],
                 survival=partial(_survival, law, gap * np.arange(n + 1.0)),
                 ages=ages,
             )

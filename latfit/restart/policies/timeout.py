@@ -61,16 +61,14 @@ class CopiesPolicy(Policy):
     def plan(self, law: Law, cost: float) -> Plan:
         t, first = self.t_inf or np.inf, with_copies(law, self.b)
         this = attempt(first, t, pause=cost, copies=self.b)
-        if not has_failures(law):
-            return Plan((this,), repeats=True)
 
         def running(u: Floats) -> Ages:  # b S (1−F̃)ᵇ⁻¹: a copy that failed is out no more
             out = self.b * still_out(law, u) * not_completed(law, u) ** (self.b - 1)
             return Ages(out, out, np.zeros_like(u))
 
-        if self.b > 1:
+        if self.b > 1 and has_failures(law):
             this = replace(this, job_seconds=overlapping(law, (0.0,), t, running).job_seconds)
-        return Plan((this,), repeats=True, lattice=(first, t, cost))
+        return Plan((this,), repeats=True)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         t = self.t_inf or np.inf
