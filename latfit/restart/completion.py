@@ -8,6 +8,7 @@ F̃ = (1−ρ)F, that of Glatard et al.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,7 +89,7 @@ def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **
     law = as_law(law, **params)
     if order < 0:
         raise RestartError(f"the order of a moment is {order}; it must be 0 or more")
-    return np.array(np.broadcast_arrays(*_restarted(law, t_inf, cost).moments(order)))
+    return _stacked(_restarted(law, t_inf, cost).moments(order), t_inf)
 
 
 def moment_bounds(
@@ -117,7 +118,7 @@ def moment_bounds(
         def moments(n: int) -> tuple[Any, Any]:
             return product(this.moments(0)[0], np.power(share * this.length, n)), this.moments(n)[1]
 
-        return np.array(np.broadcast_arrays(*replace(this, moments=moments).followed(order)))
+        return _stacked(replace(this, moments=moments).followed(order), t_inf)
 
     return bound(0.0), bound(1.0)
 
@@ -143,6 +144,10 @@ def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0, **params: Any
     2.0
     """
     return np.asarray(_restarted(as_law(law, **params), t_inf, cost).std)
+
+
+def _stacked(moments: Sequence[Any], t_inf: ArrayLike) -> Floats:
+    return np.array([np.broadcast_to(moment, np.shape(t_inf)) for moment in moments])
 
 
 def _restarted(law: Law, t_inf: ArrayLike, cost: float) -> Plan:

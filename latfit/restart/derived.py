@@ -147,7 +147,7 @@ class Copies(_Derived):
 
     def _logpdf_above(self, v: Floats) -> Floats:
         none = log_not_completed(self.law, self.support[0] + v, self.law._cdf_above(v))
-        return np.log(self.b) + (self.b - 1) * none + self.law._logpdf_above(v)
+        return np.asarray(np.log(self.b) + (self.b - 1) * none + self.law._logpdf_above(v))
 
     def failed(self, t: ArrayLike) -> Floats:
         return self.law.failed(t) ** self.b

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +17,8 @@ from latfit.laws.empirical import Empirical, as_law
 from latfit.laws.gamma import Exponential
 from latfit.numbers import Floats, finite
 from latfit.restart import derived
-from latfit.restart.completion import std_duration
-from latfit.restart.objectives import Figure, Mean, Objective, Quantile
+from latfit.restart.objectives import Figure, Mean, Objective
+from latfit.restart.plan import restarted
 from latfit.restart.result import QUANTILES, Optimum, Verdict, Window, label, ratio
 
 MIN_GAIN = 1e-9  # a smaller relative gain is none
@@ -249,14 +248,13 @@ def _outcome(
     """The figures of a timeout; with E_0, the mean in the limit t → 0, those of the limit."""
     law, cost, b, goal = problem.law, problem.cost, problem.b, problem.objective
     untimed = float(problem.value(np.array([t, np.inf]))[1])
-    J, end, c = (law, np.array(t), cost) if E_0 is None else (_limit_law(E_0), np.array(np.inf), 0.0)
-    figure, E_J, spent = (float(each) for each in (goal.value(J, end, c), *(Mean().value(J, end, c) for c in (c, 0.0))))
-    std = float(std_duration(J, end, cost=c)) if figures else np.nan
-    quantiles: list[float | None] = [None] * len(QUANTILES)
-    with suppress(RestartError):  # visible failures, on no lattice
-        quantiles = [finite(Quantile(q).value(J, end, c)) for q in QUANTILES if figures] or quantiles
-    if figures and b > 1 and derived.has_failures(law):
-        spent = np.nan  # some copies may fail before the others end
+    plan = restarted(law, t, cost) if E_0 is None else restarted(_limit_law(E_0), np.inf, 0.0)
+    figure, E_J = float(goal.of_plan(plan)), float(plan.mean)
+    tail: dict[str, Any] = (
+        plan.figures if figures else {"std_duration": None, "quantiles": dict.fromkeys(map(str, QUANTILES))}
+    )
+    # of several copies some may fail before the others end
+    job_seconds = None if b > 1 and derived.has_failures(law) else finite(b * plan.job_seconds)
     windows: list[Window] | None = None
     if verdict == "any":
         windows = [(0.0, np.inf)] * 2
@@ -271,11 +269,11 @@ def _outcome(
         verdict=verdict,
         timeout=finite(t),
         expected_duration=finite(E_J),
-        std_duration=finite(std),
-        quantiles=dict(zip(map(str, QUANTILES), quantiles, strict=True)),
+        std_duration=tail["std_duration"],
+        quantiles=tail["quantiles"],
         submissions=finite(b / F) if F > 0 and verdict not in ("any", "immediate") else None,
         speed_up=1.0 if figure == untimed < np.inf else ratio(finite(untimed), figure),
-        job_seconds=finite(b * spent),
+        job_seconds=job_seconds,
         success=1.0 if np.isfinite(E_J) else None,
         rho=float(problem.data.rho),
         law=label(problem.data),

@@ -75,7 +75,7 @@ class Round:
     def _pause_moment(self, n: int) -> float:
         if n > 2 and self.pause_variance:
             raise _not_beyond_the_second()
-        return self.pause**n + (self.pause_variance if n == 2 else 0.0)
+        return float(np.power(self.pause, n)) + (self.pause_variance if n == 2 else 0.0)
 
     def log_alive(self, age: ArrayLike) -> Floats:
         """The log of the probability of not having completed at an age."""
@@ -220,7 +220,7 @@ class Plan:
         F, log_out = this.moments(0)[0], this.log_alive(this.length)
         with np.errstate(all="ignore"):
             lost = np.maximum(np.ceil(np.where(F > 0, left / log_out, 1.0) * (1 - derived.ROUNDING)) - 1.0, 0.0)
-            level = np.minimum(-np.expm1(left + product(lost, -log_out)), F)
+            level = np.clip(-np.expm1(left + product(lost, -log_out)), 0.0, F)
             # a timeout of ∞ that is never reached at this level (ρ ≥ 1 − q) leaves the quantile infinite
             again = np.isfinite(this.length) & (self.repeats and i == len(self.rounds) - 1)
             enough = (F > 0) & np.where(lost > 0, again, -np.expm1(left) * (1 - derived.ROUNDING) <= F)
