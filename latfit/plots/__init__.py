@@ -16,9 +16,10 @@ from latfit._system import whole_file
 from latfit.analysis import Analysis
 from latfit.errors import FitError, printable
 from latfit.fitting import Fit
+from latfit.laws.empirical import as_law
 from latfit.logs import ProbeLog, as_sample
 from latfit.plots.draw import COLOURS, STYLE, draw_chart
-from latfit.report.charts import CHARTS, Chart, View, drift_chart, laws_chart, reason_chart
+from latfit.report.charts import CHARTS, Chart, View, drift_chart, law_duration_chart, laws_chart, reason_chart
 from latfit.report.sections import advice
 from latfit.tracking.drift import Drift
 
@@ -50,6 +51,10 @@ MISSING = {
 
 def _plot_function(name: str, chart: Callable[[View], Chart | None]) -> Callable[..., Axes]:
     def plot(result: Analysis, axes: Axes | None = None) -> Axes:
+        if not isinstance(result, Analysis):
+            raise FitError(
+                f"{plot.__name__} needs an analysis, as latfit.analyze gives it, not {type(result).__name__}"
+            )
         return draw_chart(chart(View(result, POINTS)), axes, missing=MISSING.get(name, "nothing to draw"))
 
     plot.__name__ = plot.__qualname__ = f"plot_{name.replace('-', '_')}"
@@ -67,14 +72,14 @@ plot_time = FIGURES["time"]
 plot_strategies = FIGURES["strategies"]
 
 
-def plot_expected_duration(result: Analysis, axes: Axes | None = None) -> Axes:
+def plot_expected_duration(result: Any, axes: Axes | None = None) -> Axes:
     """E_J(t) with and without outliers, the optimum, its interval, the flat window and the asymptote.
 
     Glatard et al. 2006, Figure 11: with outliers E_J tends to E_R + ρ/(1−ρ)·t.
 
     Parameters
     ----------
-    result : an analysis.
+    result : an analysis; or a fit, a law or data, of whose law E_J(t), the optimum and the window are drawn.
     axes : where to draw (default: a new figure).
 
     Returns
@@ -88,7 +93,9 @@ def plot_expected_duration(result: Analysis, axes: Axes | None = None) -> Axes:
     >>> latfit.plot_expected_duration(result).get_title()
     'One timeout of 358 s, repeated, takes 300 s a job; waiting takes 647 s'
     """
-    return FIGURES["expected-duration"](result, axes)
+    if isinstance(result, Analysis):
+        return FIGURES["expected-duration"](result, axes)
+    return draw_chart(law_duration_chart(as_law(result), POINTS), axes)
 
 
 def plot_cdf(result: Any, axes: Axes | None = None) -> Axes:

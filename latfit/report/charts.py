@@ -24,7 +24,7 @@ from latfit.numbers import Floats
 from latfit.report.layout import shortened
 from latfit.report.sections import retry_sentence, sentence
 from latfit.resample import interval, resampled_curves
-from latfit.restart import compare_policies, completion_cdf, expected_duration, simulate_policy
+from latfit.restart import compare_policies, completion_cdf, expected_duration, optimal_timeout, simulate_policy
 from latfit.restart.compare import Comparison
 from latfit.restart.derived import coarse
 from latfit.restart.policies.timeout import Timeout
@@ -231,6 +231,25 @@ def duration_chart(view: View) -> Chart | None:
         marks.append(Mark(f"now {seconds(now.timeout)}", now.timeout, None, "change"))
     y = Axis("mean time of a job", 0.85 * least, top, "time")
     return Chart(title, view.time_axis("timeout"), y, lines, bands, marks)
+
+
+def law_duration_chart(law: Law, points: int) -> Chart:
+    """E_J(t) of a law, with its optimum and the flat window."""
+    best = optimal_timeout(law)
+    ends = law.ppf(float(law.cdf(np.inf)) * np.array([0.01, 0.99])) * np.array([1.0, 2.0])
+    t = np.geomspace(max(float(ends[0]), 1e-6 * float(ends[1])), float(ends[1]), points)
+    E = expected_duration(law, t)
+    least = float(E[np.isfinite(E)].min(initial=math.inf))
+    title, bands, marks = f"Lowest mean {seconds(least)}", list[Band](), list[Mark]()
+    if best.verdict == "finite" and best.timeout is not None and best.expected_duration is not None:
+        least = best.expected_duration
+        title = f"Lowest mean, {seconds(least)}, at {seconds(best.timeout)}"
+        marks.append(Mark(f"optimum {seconds(best.timeout)}", best.timeout, least, "dot"))
+        window = np.clip(np.array(best.within_5pct), t[0], t[-1])
+        bands.append(Band("within 5 %", window, np.full(2, 0.9 * least), np.full(2, 2.2 * least), "window"))
+    x = Axis("timeout", float(t[0]), float(t[-1]), "time", log=True)
+    y = Axis("mean time of a job", 0.85 * least, 2.2 * least, "time")
+    return Chart(title, x, y, [Line("expected duration", t, E, "s0")], bands, marks)
 
 
 def reason_chart(view: View) -> Chart:

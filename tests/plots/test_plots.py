@@ -169,3 +169,10 @@ def test_fits_and_samples_are_drawn():
     assert steps.get_ydata()[-1] == pytest.approx(1.0)
     with pytest.raises(latfit.FitError, match="needs an analysis, or fits"):
         plot_cdf([1.0, 2.0])
+
+
+def test_the_expected_duration_of_a_law_or_a_fit():
+    axes = plot_expected_duration(latfit.fit(latfit.example_log().sample(cutoff=10_000), "lognormal")[0])
+    assert "Lowest mean" in axes.get_title()
+    with pytest.raises(latfit.FitError, match="needs an analysis"):
+        latfit.plots.plot_jobs_tail([1.0, 2.0])

@@ -235,7 +235,7 @@ def test_rounding_is_not_taken_for_a_gain(spec):
         if row.outcome.policy.name in ("delayed", "hedge", "copies"):
             assert row.outcome.expected_duration > 0.499 * found.least_job_seconds, row.outcome.policy
             assert row.outcome.job_seconds > 0.999 * found.least_job_seconds, row.outcome.policy
-    smaller = any("the better the smaller" in note for note in found.notes)
+    smaller = any("the smaller a timeout the better" in note for note in found.notes)
     assert smaller == (optimal_timeout(law).verdict == "immediate")
 
 
