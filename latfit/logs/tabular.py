@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, counted, listed
 from latfit.logs.cells import duration
-from latfit.logs.formats import ReadOptions
+from latfit.logs.formats import Condition, ReadOptions
 from latfit.logs.records import AS_LOST, UNKNOWN, Ids, Records, shown
 from latfit.logs.schema import Roles, check_named, resolve_roles, sample_rows
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_placeholders
@@ -29,12 +31,14 @@ from latfit.logs.vocabulary import (
     cells_with,
     is_blank,
 )
-from latfit.numbers import Floats
+from latfit.numbers import Bools, Floats
 from latfit.table import CENSORED, COMPLETED, FAILED, LOST, MEASURES
 from latfit.units import in_seconds
 
 ROWS_AT_A_TIME = 1 << 18  # of typed tables
 OBJECTS_AT_A_TIME = 1 << 16
+KIND_OF_EVENT = re.compile(r"(.*[._])?(msg|message|event|event_?(name|type)|action)", re.IGNORECASE)  # a column's name
+MAX_KINDS_OF_EVENTS = 12  # with more, each row has a text of its own
 MIN_DUMMIES = 3  # negative latencies, all of them -1, that stand for lost probes
 
 Row = dict[str, Any]
@@ -141,7 +145,28 @@ class TableReader:
             records.status[np.isnat(ended) & (records.status == COMPLETED) & records.kept] = CENSORED
         elif self.blank_is_lost and records.submitted is not None:
             blank = np.isnan(records.latency) & ~np.isnat(records.submitted) & records.kept
+            if blank.any() and not self.as_lost["blank"]:
+                self._ask_about_other_events(records.raw, blank)
             self._lose(np.flatnonzero(blank), "blank", records)
+
+    def _ask_about_other_events(self, frame: pd.DataFrame, blank: Bools) -> None:
+        """An error if rows without a latency have a message or kind of their own: other events, or lost probes."""
+        chosen = {*self.roles.columns, *(Condition.parse(text).column for text in self.options.where)}
+        for name in map(str, frame.columns):
+            if name in chosen or not KIND_OF_EVENT.fullmatch(name) or is_blank(frame[name]).any():
+                continue
+            without, timed = (sorted(set(frame[name][rows].astype(str))) for rows in (blank, ~blank))
+            if not timed or {*without} & {*timed} or len(without) + len(timed) > MAX_KINDS_OF_EVENTS:
+                continue
+            kinds = f"{name}={timed[0]}" if len(timed) == 1 else f"{name}~^({'|'.join(map(re.escape, timed))})$"
+            words = (f"status={name}", f"completed={','.join(timed)}", f"lost={','.join(without)}")
+            column, completed, lost = map(shlex.quote, words)
+            rows_without = counted(int(blank.sum()), "row")
+            raise LogError(
+                f"{rows_without} without a latency have a {name!r} of their own ({listed(without)}): other events, "
+                "or probes that never returned. Choose one: "
+                f"--where {shlex.quote(kinds)}, or --column {column} --status {completed} --status {lost}"
+            )
 
     def _read_status(self, column: pd.Series[Any], records: Records, ended: Times | None) -> None:
         """The outcomes by the words of a column; a probe that was given up at an unknown time is lost."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -318,6 +319,22 @@ def test_other_application_events_are_not_lost_probes(tmp_path):
     log = read(tmp_path, "\n".join(event.format(i) for i in range(1, 9) for event in events))
     assert (log.counts["completed"], log.counts["lost"]) == (8, 0)
     assert dict(log.facts.skipped) == {"lines without dur": 8}
+
+
+def test_rows_without_a_latency_of_another_kind_are_asked_about(tmp_path):
+    """Read as lost probes, other events of an application led to advice to resubmit where nothing was lost."""
+    calls = [{"ts": f"2026-03-02T06:00:{i:02d}Z", "msg": "upstream call", "elapsed": f"{i}.5ms"} for i in range(1, 30)]
+    other = [{"ts": f"2026-03-02T06:01:{i:02d}Z", "msg": "cache refreshed"} for i in range(12)]
+    text = "\n".join(map(json.dumps, calls + other))
+    with pytest.raises(LogError, match="12 rows without a latency") as caught:
+        read(tmp_path, text)
+    first, second = (shlex.split(option) for option in str(caught.value).split("Choose one: ")[1].split(", or "))
+    assert read(tmp_path, text, where=first[1:]).counts == {"completed": 29, "failed": 0, "censored": 0, "lost": 0}
+    assert second[1] == "status=msg"
+    statuses = {word: status for status, word in (option.split("=") for option in second[3::2])}
+    assert read(tmp_path, text, columns={"status": "msg"}, statuses=statuses).counts["lost"] == 12
+    lost = [{**row, "msg": "upstream call"} for row in other]
+    assert read(tmp_path, "\n".join(map(json.dumps, calls + lost))).counts["lost"] == 12
 
 
 def test_a_status_of_two_words_in_the_last_column_by_spaces(tmp_path):
