@@ -145,7 +145,7 @@ class TableReader:
             records.status[np.isnat(ended) & (records.status == COMPLETED) & records.kept] = CENSORED
         elif self.blank_is_lost and records.submitted is not None:
             blank = np.isnan(records.latency) & ~np.isnat(records.submitted) & records.kept
-            if blank.any() and not self.as_lost["blank"]:
+            if records.raw is not None and blank.any() and not self.as_lost["blank"]:
                 self._ask_about_other_events(records.raw, blank)
             self._lose(np.flatnonzero(blank), "blank", records)
 
