@@ -217,7 +217,7 @@ def predict(
     """
     law = Empirical.of(sample)
     if not float(law.cdf(limits[-1])) > 0:
-        raise SampleError(f"no probe completed within {limits[-1]:g} s: no job would ever be done with that timeout")
+        raise SampleError(f"no probe completed within {seconds(limits[-1])}: no job would be done with that timeout")
     retry = evaluate_retry(law, limits[:-1], cutoff=limits[-1], cost=cost)
     if not retry.expected_duration > 0:
         raise SampleError("every probe took 0 s by the clock of the log: there is nothing to compare")

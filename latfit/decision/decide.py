@@ -109,7 +109,7 @@ def _started(sample: LatencySample | ProbeTable, options: Options, key: Key) -> 
 
 def _undecided(decision: Decision, case: Prepared, evidence: Evidence, withheld: Recommendation) -> Decision:
     done = case.sample.completed.total
-    within = f"completed within {case.cutoff.cutoff:g} s; a timeout needs at least {MIN_COMPLETIONS} at or below it"
+    within = f"completed within {seconds(case.cutoff.cutoff)}; a timeout needs {MIN_COMPLETIONS} or more by then"
     few = Warned("few-completions", f"only {done} of {counted(case.sample.n, 'probe')} {within}")
     warnings = warnings_of(case, withheld, evidence) if done else ()
     return replace(decision, timeout=withheld, warnings=(few, *warnings), error=None if done else few.message)

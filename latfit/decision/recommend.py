@@ -20,6 +20,7 @@ from latfit.resample import Blocks, bootstrap
 from latfit.restart import Optimum, evaluate_timeout, optimal_timeout
 from latfit.restart.objectives import Objective
 from latfit.sample import CENSORED, LOST, LatencySample
+from latfit.units import seconds
 
 MAX_SHIFT = 0.1  # an optimum that moves by a larger share when one step of the clock is its cost is not identified
 
@@ -102,8 +103,8 @@ def with_figures(chosen: Recommendation, law: Law, case: Prepared) -> Recommenda
 def _not_identified(case: Prepared) -> tuple[Warned]:
     sample = case.sample
     message = (
-        f"the optimum is not identified: give --cost. A clock of {sample.resolution:g} s and a cost of {case.cost:g} s "
-        "for each restart do not tell which of the shortest waits is worth a restart"
+        f"the optimum is not identified: give --cost. A clock of {seconds(sample.resolution)} and a cost of "
+        f"{case.cost:g} s for each restart do not tell which of the shortest waits is worth a restart"
     )
     if not sample.completed.values[-1]:
         zeros = f"all {sample.completed.total} latencies are 0"

@@ -45,7 +45,7 @@ def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> Co
     harmed = [w for w in evidence.worlds if w.kind in ("column", "pair", "cell") and (w.unlimited or 0.0) > 1]
     if "mixed" in chosen.withheld and harmed:
         worst = max(harmed, key=lambda world: world.unlimited or 0.0)
-        text = f"latencies differ by {worst.name}, which a retry does not change: one timeout for all, repeated for "
+        text = f"latencies differ by {worst.name}, which a retry may not change: one timeout for all, repeated for "
         yield "mixed", f"{text}ever, would be slower than waiting"
     elif (mixed := evidence.mixing) is not None:
         text = f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of how the latencies rank"

@@ -73,7 +73,7 @@ class Source(AbstractContextManager["Source"]):
             if stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
                 self.stream = codecs.EncodedFile(stream, "utf-8", "utf-16", errors="replace")
             self.head = self.stream.read(HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
-        if not self.head:
+        if not self.head.strip():
             raise LogError(f"{self.name}: the file is empty")
         if b"\0" in self.head and not self.is_parquet:
             vegeta = b"Timestamp" in self.head and b"Attack" in self.head

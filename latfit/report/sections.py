@@ -291,7 +291,7 @@ def _why_waiting(result: Analysis) -> list[str]:
         return []
     if world is None:
         return [WORDS["why_waiting"]["independent"]]
-    reason = WORDS["why_waiting"].get(world.kind, f"Latencies differ by {world.name}, which a retry does not change.")
+    reason = WORDS["why_waiting"].get(world.kind, f"Latencies differ by {world.name}, which a retry may not change.")
     if world.kind != "independent" and world.ratio is not None and 1 < float(f"{world.ratio:.3g}") < math.inf:
         reason += f" There, the best schedule for independent retries takes {world.ratio:.3g} × as long as waiting."
     return [reason]

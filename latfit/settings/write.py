@@ -262,7 +262,7 @@ def _attempts(
         # attempts that go on can still complete later than t: only what never completes stays undone
         q = advice.law.rho if tool.hedges else 1.0 - float(advice.law.cdf(t))
         if q >= 1:
-            return K, 1.0, [f"warning: no probe of the log completed within {t:g} s: no job would end"]
+            return K, 1.0, [f"warning: no probe of the log completed within {seconds(t)}: no job would end"]
         if undone is not None and q > 0:
             needed = math.ceil(math.log(undone) / math.log(q) - 1e-9)
             K = attempts or min(max(2, needed), MAX_CANCELLATIONS + 1)  # one attempt alone never resubmits
