@@ -10,7 +10,7 @@ log. Drift, dependence and groups are in it, because they are in the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -188,13 +188,18 @@ class _Track:
             low, high = np.where(below, middle + 1, low), np.where(within & ~below, middle, high)
         return np.maximum(low, last + self.sparse[of])
 
-    def run(self, starts: Ints, timeout: Floats, rounds: int) -> tuple[Floats, Floats, Bools]:
-        """What each job spent that begins with a probe and has a timeout, its submissions, and whether it ran off."""
+    def run(
+        self, starts: Ints, timeout: Floats, rounds: int, *, by_probe: bool = False
+    ) -> tuple[Floats, Floats, Bools]:
+        """What each job spent that begins with a probe, its submissions, and whether it ran off.
+
+        The timeouts are those of the jobs, or of the probes (`by_probe`), as they were set when a probe was submitted.
+        """
         spent, submitted, off = np.zeros(starts.size), np.ones(starts.size), np.zeros(starts.size, dtype=bool)
         at, alive, clock = starts.copy(), np.arange(starts.size), self.when[starts]
         for _ in range(rounds):
             here = at[alive]
-            x, t = self.latency[here], timeout[alive]
+            x, t = self.latency[here], timeout[here if by_probe else alive]
             inside = x <= t
             done = self.completed[here] & inside
             used = np.where(done, x, np.where(self.failed[here] & inside, x, t) + self.cost)
@@ -329,6 +334,18 @@ def replay_logs(
             tracks.items(), _followed(list(tracks.values()), timeouts), strict=True
         ):
             results[place] = Replay(waiting, tuple(others), track)
+    return results
+
+
+def replay_changing(
+    probes: ProbeTable, cutoff: float, timeouts: Mapping[str, Floats], *, first: int, cost: float = 0.0
+) -> dict[str, Replayed]:
+    """What policies would have brought whose timeout changes from probe to probe, to the jobs from `first` on."""
+    track = _Track.of(probes, None, cutoff, cost, seed=0)
+    starts, results = first + evenly(probes.n - first, MAX_JOBS), {}
+    for name, changing in timeouts.items():
+        spent, submitted, off = track.run(starts, changing, MAX_ATTEMPTS, by_probe=True)
+        results[name] = Replayed(np.nan, Timeout(), spent, submitted, off, np.where(off, np.inf, spent), 0, None)
     return results
 
 

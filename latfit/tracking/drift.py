@@ -1,16 +1,14 @@
 """Whether a log changed, when and how; the timeout of each stretch; and what following the changes would have brought.
 
-In the backtest a job is submitted with every probe, under the timeout that the policy would have set at that time. If
-the probe is not back by then, the job is resubmitted at that moment, under the current timeout, and takes the latency
-of the next probe in the log. An outcome is known at submission + latency and not earlier: feeding outcomes in the
-order of submission would leak the future.
+The backtest replays the log under timeouts that change: those that the policy would have set when each probe was
+submitted. An outcome is known at submission + latency and not earlier: feeding outcomes in the order of submission
+would leak the future.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,12 @@ from latfit.decision import Options, Warned, decide, prepare
 from latfit.errors import LogError, counted
 from latfit.evidence import Dependence, dependence, mixing, probes_of
 from latfit.evidence.changes import Changes, find_changes
+from latfit.evidence.replay import replay_changing
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
-from latfit.numbers import Bools, Floats, Ints, plain_values
+from latfit.numbers import Floats, Ints, plain_values
 from latfit.restart.completion import regret
-from latfit.table import A_MONDAY, COMPLETED, FAILED, LOST, ProbeTable, tallied
+from latfit.table import A_MONDAY, COMPLETED, LOST, ProbeTable, tallied
 from latfit.tracking.tracker import Tracker
 from latfit.units import UNITS, parse_duration, seconds
 
@@ -296,12 +295,12 @@ def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: f
         **({} if current is None else {"current": np.full(probes.n, min(current, cutoff))}),
         "waiting": np.full(probes.n, cutoff),
     }
-    jobs = np.arange(start, probes.n)[:: max(1, (probes.n - start) // 50_000)]  # evenly spread over a longer log
-    replay = partial(_replayed, probes, jobs, cutoff=cutoff, cost=cost)
-    scores = [Scored(name, *replay(timeouts)) for name, timeouts in policies.items()]
     tried = np.unique(np.append(np.quantile(x, np.linspace(0.02, 1, 60), method="inverted_cdf"), cutoff))
-    constant = (np.broadcast_to(max(t, probes.resolution), probes.n) for t in tried[tried > 0])
-    scores.append(Scored("hindsight", *min(map(replay, constant))))
+    constant = {f"{t}": np.broadcast_to(max(t, probes.resolution), probes.n) for t in tried[tried > 0].tolist()}
+    replayed = replay_changing(probes, cutoff, policies | constant, first=start, cost=cost)
+    constants = [replayed.pop(name) for name in constant]
+    replayed["hindsight"] = min(constants, key=lambda each: each.expected_duration)
+    scores = [Scored(name, each.expected_duration, each.submissions, each.ran_off) for name, each in replayed.items()]
     return Backtest(tuple(scores), probes.submitted[start:], ladder[start:])
 
 
@@ -319,31 +318,3 @@ def tracked_timeouts(probes: ProbeTable, known_at: Floats, order: Ints, cutoff: 
         timeouts.append(tracker.timeout)
     at = np.searchsorted(known_at[order][marks - 1], probes.submitted, side="right")
     return np.asarray(np.maximum(np.array(timeouts)[at], probes.resolution))
-
-
-def _replayed(
-    probes: ProbeTable, jobs: Ints, timeouts: Floats, *, cutoff: float, cost: float
-) -> tuple[float, float, float]:
-    """Σ time spent / jobs done, submissions per job done, and the share of jobs that ran off the log."""
-    assert probes.submitted is not None
-    inside = probes.latency <= cutoff
-    completed, failed = (probes.status == COMPLETED) & inside, (probes.status == FAILED) & inside
-    gap = (probes.submitted[-1] - probes.submitted[0]) / probes.n
-    sparse = bool(completed.any()) and gap > float(probes.latency[completed].mean())  # then the next in order
-    spent, submitted, done = 0.0, 0, 0
-    at, clock = jobs, probes.submitted[jobs].copy()
-    for _ in range(5000):  # jobs that are not done then are given up
-        submitted += at.size
-        t, x = timeouts[at], probes.latency[at]
-        back: Bools = completed[at] & (x <= t)
-        used = np.where(back, x, np.where(failed[at] & (x <= t), x, t) + cost)
-        spent += float(used.sum())
-        done += int(back.sum())
-        clock = (clock + used)[~back]
-        at = np.maximum(np.searchsorted(probes.submitted, clock), at[~back] + sparse)
-        at, clock = at[at < probes.n], clock[at < probes.n]
-        if not at.size:
-            break
-    if not done:
-        return np.inf, np.inf, 1.0
-    return spent / done, submitted / done, 1 - done / jobs.size

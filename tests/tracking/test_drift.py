@@ -149,8 +149,9 @@ def test_real_logs(shared):
     assert {"queue", "dependent"} <= {warned.code for warned in found.warnings}
     scores = {score.policy: score.expected_duration for score in found.backtest.scores}
     assert scores["hindsight"] < scores["tracked"] < scores["fixed"] < scores["waiting"]
-    assert scores["tracked"] == pytest.approx(4185, rel=0.1)  # prototypes: 5215, 5249, 4185, 2573
-    assert scores["hindsight"] == pytest.approx(2573, rel=0.1)
+    # prototypes, in which jobs waited through the gaps of the log: 5215, 5249, 4185, 2573
+    assert scores["tracked"] == pytest.approx(0.9 * 4185, rel=0.05)
+    assert scores["hindsight"] == pytest.approx(0.9 * 2573, rel=0.05)
 
 
 @pytest.mark.parametrize("status", ["failed", "censored", "completed"])
