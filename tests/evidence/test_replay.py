@@ -145,7 +145,7 @@ def test_the_command(run, tmp_path):
     assert document["at"][1]["timeout"] == 360
     assert document["waiting"] > 2 * document["best"]["expected_duration"]
     (tmp_path / "x.csv").write_text("latency\n" + "\n".join(map(str, range(1, 100))))
-    without = run("replay", tmp_path / "x.csv")
+    without = run("replay", tmp_path / "x.csv", "--unit", "s")
     assert without.returncode == 1
     assert "--column submitted=" in without.stderr
 
