@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
-from math import comb
+from math import comb, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +75,7 @@ class Round:
     def _pause_moment(self, n: int) -> float:
         if n > 2 and self.pause_variance:
             raise _not_beyond_the_second()
-        return float(np.power(self.pause, n)) + (self.pause_variance if n == 2 else 0.0)
+        return prod([self.pause] * n, start=1.0) + (self.pause_variance if n == 2 else 0.0)  # may be ∞
 
     def log_alive(self, age: ArrayLike) -> Floats:
         """The log of the probability of not having completed at an age."""
@@ -84,6 +84,11 @@ class Round:
             return derived.log_not_completed(self.law, u, self.law.cdf(u))
         assert self.survival is not None
         return np.log(self.survival(u))
+
+    @cached_property
+    def log_incomplete(self) -> Floats:
+        """The log of the probability of not having completed at its end."""
+        return self.log_alive(self.length)
 
     def inverse(self, level: ArrayLike) -> Floats:
         """The smallest age at which it has completed with probability `level`, at most its length."""
@@ -195,7 +200,7 @@ class Plan:
         """When each round begins, and the log of the probability that it does."""
         before = self.rounds[:-1]
         lengths = [0.0, *(this.length + this.pause for this in before)]
-        chances = [0.0, *(float(this.log_alive(this.length)) for this in before)]
+        chances = [0.0, *(float(this.log_incomplete) for this in before)]
         return np.cumsum(np.array(lengths)), np.cumsum(np.array(chances))
 
     def quantile(self, q: float) -> Any:
@@ -203,7 +208,7 @@ class Plan:
 
         For one timeout n (t+c) + F̃⁻¹(1 − (1−q)/(1−F̃(t))ⁿ).
         """
-        if (law := self._failing_law()) is not None:
+        if (law := self._failing_law) is not None:
             this = self.rounds[0]
             return lattice.quantile(law, q, this.length, this.pause, self.mean, self.std)
         target = np.log1p(-q)
@@ -217,7 +222,7 @@ class Plan:
         starts, reached = self._beginnings
         i = int(np.count_nonzero(reached[1:] > target + derived.ROUNDING))
         this, left = self.rounds[i], target - reached[i]
-        F, log_out = this.moments(0)[0], this.log_alive(this.length)
+        F, log_out = this.moments(0)[0], this.log_incomplete
         with np.errstate(all="ignore"):
             lost = np.maximum(np.ceil(np.where(F > 0, left / log_out, 1.0) * (1 - derived.ROUNDING)) - 1.0, 0.0)
             level = np.clip(-np.expm1(left + product(lost, -log_out)), 0.0, F)
@@ -229,7 +234,7 @@ class Plan:
 
     def survival(self, x: ArrayLike) -> Any:
         """P(J > x); with several rounds x is a number."""
-        if (law := self._failing_law()) is not None:
+        if (law := self._failing_law) is not None:
             return lattice.survival(law, float(np.asarray(x)), self.rounds[0].length, self.rounds[0].pause)
         if self.starts is not None:
             ages = (np.asarray(x) - self.starts).T
@@ -247,7 +252,7 @@ class Plan:
         this, since = self.rounds[i], at - starts[i]
         if not self.repeats or i < starts.size - 1:
             return reached[i] + this.log_alive(since)
-        period, log_out = this.length + this.pause, this.log_alive(this.length)
+        period, log_out = this.length + this.pause, this.log_incomplete
         with np.errstate(all="ignore"):
             n = np.where(np.isfinite(period) & (period > 0), np.floor(since / period), 0.0)
             n = np.where(np.isfinite(n), n, 0.0)
@@ -255,6 +260,7 @@ class Plan:
             at_once = (period == 0) & (this.moments(0)[0] > 0)  # any number of attempts at 0 takes no time
         return np.where(at_once, -np.inf, out)
 
+    @cached_property
     def _failing_law(self) -> Law | None:
         """The law of attempts that may fail visibly, for the lattice; an error if they are not those of one timeout."""
         if not any(this.failing for this in self.rounds):
