@@ -13,11 +13,9 @@ from latfit.decision import Decision, Options, Recommendation, Warned, decide
 from latfit.decision.recommend import group_costs
 from latfit.errors import SampleError, counted
 from latfit.evidence import as_logged, period_of, probes_of
-from latfit.fitting.ranking import names_of_laws
 from latfit.logs import LogFacts, ProbeLog
 from latfit.logs.frames import as_log
 from latfit.outliers import OutlierRatio, ratio_by_cutoff
-from latfit.resample import RESAMPLES
 from latfit.sample import LatencySample
 from latfit.table import Groups, ProbeTable
 
@@ -121,47 +119,17 @@ class Analysis:
         return shown
 
 
-def analyze(
-    log: Any,
-    *,
-    cutoff: float | None = None,
-    failed: str = "retry",
-    censoring: str = "auto",
-    laws: str | Sequence[str] | None = None,
-    law: str | None = None,
-    cost: float = 0.0,
-    current: float | None = None,
-    by: str | Sequence[str] = (),
-    resamples: int = RESAMPLES,
-    test: bool = True,
-    seed: int = 0,
-    risk: float = 0.3,
-    accept_implausible: bool = False,
-) -> Analysis:
+def analyze(log: Any, *, by: str | Sequence[str] = (), **options: Any) -> Analysis:
     """From a log to a decision: evidence, outliers, fits, goodness of fit, the timeout with intervals, warnings.
 
     Parameters
     ----------
     log
         A `ProbeLog`, a `LatencySample`, or an array, Series or DataFrame of latencies in seconds.
-    cutoff
-        When a probe still out counts as an outlier (default: from the log).
-    failed, censoring
-        How visible failures, and probes given up before the cutoff, are read; see `Options`.
-    laws, law
-        Those to fit (default: all classical ones); the fitted one whose timeout is recommended (default: the data).
-    cost
-        Seconds that a restart costs.
-    current
-        The timeout in use now, in seconds.
     by
         Columns to group by.
-    resamples, test, seed
-        0 leaves out every bootstrap, `test=False` that of the tests of fit; where random numbers begin.
-    risk
-        The largest loss that a schedule may bring if every retry takes as long as the first attempt would have.
-    accept_implausible
-        Whether a gain above 100 times, or a timeout longer than the log, is an answer and not an error.
+    options
+        Those of `Options`, such as `cutoff=600.0`, `cost=5.0`, `risk=0.1`, `laws=["weibull"]`, `resamples=0`.
 
     Returns
     -------
@@ -176,26 +144,13 @@ def analyze(
 
     """
     table = log if isinstance(log, LatencySample) else as_log(log)
-    options = Options(
-        cutoff=cutoff,
-        failed=failed,
-        censoring=censoring,
-        cost=cost,
-        laws=None if laws is None else names_of_laws(laws),
-        law=law,
-        current=current,
-        resamples=resamples,
-        test=test,
-        seed=seed,
-        risk=risk,
-        accept_implausible=accept_implausible,
-    )
+    asked = Options(**options)
     probes = probes_of(table) if isinstance(table, ProbeLog) else table
-    decision = decide([probes], options, detail=True)[0].require()
+    decision = decide([probes], asked, detail=True)[0].require()
     assert decision.cutoff is not None
     facts = table.facts if isinstance(table, ProbeLog) else LogFacts("sample", "sample")
     by = (by,) if isinstance(by, str) or not np.iterable(by) else tuple(by)
-    columns, groups = _grouped(table, probes, by, decision, options)
+    columns, groups = _grouped(table, probes, by, decision, asked)
     by_cutoff = tuple(ratio_by_cutoff(decision.whole, cutoff=decision.cutoff.cutoff))
     warnings = (*about_reading(facts), *decision.warnings)
     seen = probes if isinstance(probes, ProbeTable) else None

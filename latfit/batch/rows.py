@@ -262,8 +262,8 @@ def fit_groups(
     """
     import pandas as pd
 
-    chosen = None if laws is None else (laws,) if isinstance(laws, str) else tuple(laws)
-    options = Options(cutoff=cutoff, cost=cost, laws=chosen, method=method, resamples=resamples, test=test, seed=seed)
+    how: dict[str, Any] = {"cutoff": cutoff, "cost": cost, "resamples": resamples, "test": test, "seed": seed}
+    options = Options(laws=laws, method=method, **how)
     table = (from_frame(frame, **columns) if isinstance(frame, pd.DataFrame) else as_log(frame)).table
     names = [by] if isinstance(by, str) else list(by)
     division = table.group_by(names)

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import astuple
+from dataclasses import astuple, fields, replace
 from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
@@ -22,10 +22,8 @@ from latfit.batch.output import BatchResult
 from latfit.batch.rows import FIELDS, FIT_FIELDS, Row, are_rows, chunk_rows, fit_rows, histogram_row
 from latfit.decision import Options, prepare
 from latfit.errors import LatfitError, LogError, counted
-from latfit.fitting.ranking import names_of_laws
 from latfit.laws import Empirical, get_law
 from latfit.numbers import finite
-from latfit.resample import RESAMPLES
 from latfit.restart.completion import regret
 from latfit.table import Key, ProbeTable
 
@@ -41,17 +39,8 @@ def run_batch(
     *,
     by: str | Sequence[str] = (),
     window: str | None = None,
-    cutoff: float | None = None,
-    failed: str = "retry",
-    censoring: str = "auto",
-    cost: float = 0.0,
-    risk: float = 0.3,
-    accept_implausible: bool = False,
-    laws: Sequence[str] | None = None,
     method: str | None = None,
-    resamples: int = RESAMPLES,
     test: bool | None = None,
-    seed: int = 0,
     engine: str = "processes",
     scheduler: str | None = None,
     workers: int | None = None,
@@ -72,8 +61,6 @@ def run_batch(
     by, window
         The columns and time windows that make a group; `by` may also name `file`, or a folder's column such as `site`
         of `site=cern/`.
-    cutoff, failed, censoring, cost, risk, accept_implausible, laws, resamples, seed
-        As in `Options`. Without a `cutoff` each group has its own by the rule of `default_cutoff`.
     method
         `mle` or `ls`: each row is then one of the `laws` fitted to a group, with the timeout that follows from it.
         Whether attempts are independent is not checked.
@@ -89,7 +76,8 @@ def run_batch(
     progress
         Called with what is counted (logs or groups), how many are done and how many there are.
     how
-        As for `read_log`.
+        The other fields of `Options`, such as `cost=5.0`, and what `read_log` takes. Without a `cutoff` each group has
+        its own by the rule of `default_cutoff`.
 
     Returns
     -------
@@ -108,8 +96,9 @@ def run_batch(
     [['a', 40], ['b', 40]]
     """
     by = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
-    laws = None if laws is None else names_of_laws(laws)
-    for law in laws or ():
+    asked = {field.name: how.pop(field.name) for field in fields(Options) if field.name in how}
+    options = Options(**asked, method=method or "mle")
+    for law in options.laws or ():
         get_law(law)  # an unknown name is an error before anything is read
     skipped = {str(Path(path).absolute()) for path in leave_out}
     files = find_files([paths] if isinstance(paths, (str, Path)) else paths, leave_out=skipped)
@@ -120,19 +109,7 @@ def run_batch(
         if len(bad_files) == len(files):
             raise LogError(_why_none(bad_files))
         samples = merged(chain.from_iterable(log.groups.items() for log in logs))
-        options = Options(
-            cutoff=cutoff,
-            failed=failed,
-            censoring=censoring,
-            cost=cost,
-            risk=risk,
-            accept_implausible=accept_implausible,
-            laws=laws,
-            resamples=resamples,
-            test=len(samples) <= TESTED_GROUPS if test is None else test,
-            seed=seed,
-            method=method or "mle",
-        )
+        options = replace(options, test=len(samples) <= TESTED_GROUPS if test is None else test)
         kept: AbstractContextManager[Journal] = nullcontext(NO_JOURNAL)
         if journal is not None:
             run = (version("latfit"), by, window is not None, astuple(options), method, bad_files)
@@ -145,7 +122,7 @@ def run_batch(
         _add_kept_regrets(dict(named), samples, options)
     histograms = collected(item for log in logs for item in log.histograms.items())
     no_fit: Row = {"error": "a histogram: `latfit timeout FILE --law NAME` fits a law to its counts"}
-    named += [(key, no_fit if method else histogram_row(several, cost)) for key, several in histograms.items()]
+    named += [(key, no_fit if method else histogram_row(several, options.cost)) for key, several in histograms.items()]
     return _table(named, by, [] if window is None else ["window"], logs, bad_files, fits=method is not None)
 
 

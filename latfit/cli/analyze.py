@@ -43,7 +43,7 @@ def analyze(log: str, as_json: bool, full: bool, output: str | None, figures: st
     check_histogram_options(parsed)
     if not (full or as_json or parsed["markdown"] or output):
         parsed["laws"] = ()  # the short text names no law
-    result = cli.call(latfit.analyze, probes, **parsed)
+    result = latfit.analyze(probes, by=parsed["by"] or (), **vars(cli.call(latfit.Options, **parsed)))
     if output is not None:
         _write_report(result, Path(output), figures)
     if parsed["markdown"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from latfit.curve import MIN_COMPLETIONS
 from latfit.errors import SampleError
+from latfit.fitting.ranking import names_of_laws
 from latfit.numbers import is_count, is_number
 from latfit.outliers import CutoffChoice, OutlierRatio, default_cutoff, outlier_ratio
 from latfit.resample import RESAMPLES
@@ -21,17 +22,13 @@ Key = tuple[str, ...]
 
 READINGS = {"failed": ("retry", "completed", "lost"), "censoring": ("auto", "independent", "failed", "lost")}
 
-ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+# what the type of an option allows, and in words
+ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "float": (is_number, "a number"),
     "int": (is_count, "a whole number, 0 or more"),
     "str": (lambda value: isinstance(value, str), "text"),
     "bool": (lambda value: isinstance(value, (bool, np.bool_)), "True or False"),
-    "tuple[str, ...]": (
-        lambda value: isinstance(value, (tuple, list)) and all(isinstance(name, str) for name in value),
-        "a list of names",
-    ),
 }
-"""What each type of an option allows, and in words."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class Options:
     failed: str = "retry"
     censoring: str = "auto"
     cost: float = 0.0
-    laws: tuple[str, ...] | None = None
+    laws: Sequence[str] | None = None
     law: str | None = None
     method: str = "mle"
     rho: float | None = None
@@ -77,12 +74,14 @@ class Options:
     accept_implausible: bool = False
 
     def __post_init__(self) -> None:
+        if self.laws is not None:
+            object.__setattr__(self, "laws", names_of_laws(self.laws))
         for name, readings in READINGS.items():
             if getattr(self, name) not in readings:
                 raise SampleError(f"{name} can be {', '.join(readings)}, not {getattr(self, name)!r}")
         for field in fields(self):
             value, (kind, *optional) = getattr(self, field.name), str(field.type).split(" | ")
-            allows, allowed = ARGUMENTS[kind]
+            allows, allowed = ALLOWED.get(kind, (np.iterable, "a list"))
             if not (allows(value) or (optional and value is None)):
                 raise SampleError(f"{field.name} is {value!r}; it must be {allowed}{' or None' if optional else ''}")
         if not self.risk >= 0:
