@@ -154,7 +154,7 @@ def analyse_groups(
 ) -> list[list[Row]]:
     """The rows of each group, in order. Which groups are fitted together depends on their names only."""
     options: Options = work.keywords["options"]
-    size = max(8, min(64, len(samples) // 8)) if options.resamples or options.test else 256
+    size = max(8, min(256, len(samples) // 8)) if options.resamples or options.test else 256
     groups = iter(samples.items())
     chunks = [dict(islice(groups, size)) for _ in range(0, len(samples), size)]
     (kept, add), fields = journal, FIT_FIELDS if work.func is fit_rows else FIELDS

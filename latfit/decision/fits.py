@@ -7,12 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import xlogy
 
 import latfit.fitting as fitting
 from latfit.decision.prepare import Options, Prepared
 from latfit.decision.result import FittedLaw
 from latfit.errors import FitError, LatfitError
 from latfit.fitting import Fit, default_laws
+from latfit.fitting.estimate import law_class
 from latfit.fitting.ranking import best_first, fit_many
 from latfit.laws import Law
 from latfit.resample import RESAMPLES
@@ -22,6 +24,7 @@ from latfit.sample import LatencySample
 
 MAX_SIMPLE_DISTANCE = 0.8  # √n times the KS distance of the best simple law, beyond which elaborate ones are tried
 MIN_LATENCIES_FOR_ELABORATE = 100  # distinct ones
+CELLS = np.array([0.002, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.998])  # levels of a fitted cdf
 
 
 def elaborate() -> list[str]:
@@ -50,14 +53,25 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
     results = fit_all(samples, laws)
     if options.laws is not None:
         return results
-    far = []
-    for at, (sample, (best, *_)) in enumerate(zip(samples, results, strict=True)):
-        if sample.completed.values.size >= MIN_LATENCIES_FOR_ELABORATE and best.law is not None:
-            distance = float(np.sqrt(sample.n)) * fitting.ks_distance(sample, best.law.cdf, best.rho or 0.0)
-            far += [at] if distance > MAX_SIMPLE_DISTANCE else []
+    far = [at for at, (best, *_) in enumerate(results) if _leaves_room(samples[at], best)]
     for at, others in zip(far, fit_all([samples[at] for at in far], elaborate()), strict=True):
         results[at] = best_first([*results[at], *others])
     return results
+
+
+def _leaves_room(sample: LatencySample, fit: Fit) -> bool:
+    """Whether the law misses, and a law of more parameters could have the better BIC: exact shares of cells would."""
+    if fit.law is None or sample.completed.values.size < MIN_LATENCIES_FOR_ELABORATE:
+        return False
+    if float(np.sqrt(sample.n)) * fitting.ks_distance(sample, fit.law.cdf, fit.rho or 0.0) <= MAX_SIMPLE_DISTANCE:
+        return False
+    more = min(len(law_class(name).kernel.free) for name in elaborate()) - len(law_class(fit.name).kernel.free)
+    x, weights = sample.completed.values, sample.completed.counts
+    levels = fit.law.cdf(x) / fit.law.cdf(sample.cutoff or np.inf)
+    counts = np.bincount(np.searchsorted(CELLS, levels), weights, minlength=CELLS.size + 1)
+    expected = counts.sum() * np.diff(CELLS, prepend=0.0, append=1.0)
+    gain = float(xlogy(counts, counts / expected).sum())
+    return gain > more * float(np.log(sample.n)) / 2
 
 
 def tested(case: Prepared, fits: Sequence[Fit], *, every: bool) -> list[FittedLaw]:
