@@ -81,6 +81,20 @@ def _counted_anew(sample: LatencySample, count: Callable[[Floats], Any]) -> Late
     return replace(sample, completed=completed, failed=failed, censored=censored, lost=int(lost[0]))
 
 
+def variation_interval(sample: LatencySample, rng: np.random.Generator) -> Limits:
+    """The interval of the coefficient of variation of the latencies that completed."""
+    counts = sample.completed.counts.astype(np.float64)
+    sums = [counts, *(counts * sample.completed.values**n for n in (1, 2))]
+    if counts.size > 4096:  # of a large sample only the largest latencies matter one by one: group the others
+        groups = np.linspace(0, counts.size - 2048, 2048, endpoint=False).astype(np.int64)
+        starts = np.append(groups, np.arange(counts.size - 2048, counts.size))
+        sums = [np.add.reduceat(values, starts) for values in sums]
+    drawn = weights(sums[0], RESAMPLES, rng)
+    n, total, square = (drawn @ (values / sums[0]) for values in sums)
+    low, high = interval(np.sqrt(np.maximum(n * square / np.where(total > 0, total, 1.0) ** 2 - 1, 0.0)))
+    return float(low), float(high)
+
+
 def resampled_curves(
     counts: Counts, at: Sequence[float], rng: np.random.Generator, *, count: int = RESAMPLES
 ) -> Iterator[StepCurves]:

@@ -24,6 +24,7 @@ from latfit.resample import (
     silverman,
     tail_limit,
     unseen_tail_factor,
+    variation_interval,
 )
 from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
@@ -386,3 +387,12 @@ def test_less_data_give_wider_intervals(lost):
         widths[n] = np.mean(logs)
     assert widths[12] > 1.2 * widths[30] > 1.2**2 * widths[400]
     assert widths[30] > 1.5 * widths[400]
+
+
+@pytest.mark.slow
+def test_the_interval_of_the_variation_covers_it():
+    rng, hits = np.random.default_rng(0), 0
+    for _ in range(200):
+        low, high = variation_interval(LatencySample.of(rng.gamma(2.0, size=400)), rng)
+        hits += low <= np.sqrt(0.5) <= high
+    assert 176 <= hits <= 200

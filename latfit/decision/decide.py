@@ -32,7 +32,8 @@ from latfit.evidence.worlds import Survey, survey
 from latfit.fitting import Fit, fit, fitted_law
 from latfit.laws import Empirical
 from latfit.numbers import finite
-from latfit.restart import expected_duration, optimal_timeout, variation_interval
+from latfit.resample import variation_interval
+from latfit.restart import expected_duration, optimal_timeout
 from latfit.restart.retry import best_retry
 from latfit.sample import STATUSES, LatencySample
 from latfit.table import ProbeTable
@@ -150,7 +151,7 @@ def _decided(
         if not any(warning.code == "rho-disagree" for warning in warnings):
             decision = replace(decision, without_outliers=_without_outliers(case, law))
         if options.resamples and decision.latency is not None:
-            spread = variation_interval(law.conditional(), case.rng("variation"))
+            spread = variation_interval(sample, case.rng("variation"))
             decision = replace(decision, latency=replace(decision.latency, variation_interval=spread))
     if options.current is not None and formula.source is not None:
         E = float(expected_duration(formula.source, options.current, cost=case.cost))

@@ -17,7 +17,6 @@ from latfit.restart.criteria import (
     tail_quantiles,
     tail_rate,
     variation,
-    variation_interval,
 )
 from latfit.restart.derived import Copies
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy

@@ -10,7 +10,7 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
-from latfit.laws.empirical import Empirical, as_law
+from latfit.laws.empirical import as_law
 from latfit.restart.completion import completion_quantile
 from latfit.restart.derived import check_time, check_timeouts, completion_probability, has_failures, log_not_completed
 from latfit.restart.result import Optimum
@@ -36,23 +36,6 @@ def variation(law: Any, **params: Any) -> float:
     if not np.isfinite(square):
         return np.inf
     return float(np.sqrt(max(square - mean * mean, 0.0)) / mean) if mean > 0 else 0.0
-
-
-def variation_interval(law: Empirical, rng: np.random.Generator, *, resamples: int = 199) -> tuple[float, float]:
-    """The 95 % bootstrap interval of the coefficient of variation of a sample in which every attempt completed."""
-    if has_failures(law) or law.rho > 0:
-        raise RestartError("the coefficient of variation has an interval only where every attempt completed")
-    counts = np.diff(law.completed, prepend=0)
-    powers = [counts * law.jumps**n for n in (1, 2)]
-    if counts.size > 4096:  # of a large sample only the largest latencies matter one by one: group the others
-        groups = np.linspace(0, counts.size - 2048, 2048, endpoint=False).astype(np.int64)
-        starts = np.append(groups, np.arange(counts.size - 2048, counts.size))
-        counts, *powers = (np.add.reduceat(values, starts) for values in (counts, *powers))
-    draws = rng.multinomial(counts.sum(), counts / counts.sum(), resamples)
-    mean, square = (draws @ (values / counts) / counts.sum() for values in powers)
-    values = np.sqrt(np.maximum(square - mean**2, 0.0)) / np.where(mean > 0, mean, 1.0)
-    low, high = np.quantile(values, (0.025, 0.975))
-    return float(low), float(high)
 
 
 def tail_rate(law: Any, t_inf: float = np.inf, *, cost: float = 0.0, **params: Any) -> float:

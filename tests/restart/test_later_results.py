@@ -8,7 +8,7 @@ from scipy import integrate, optimize, stats
 
 import latfit
 from conftest import EGEE
-from latfit.restart import Budget, variation_interval
+from latfit.restart import Budget
 
 V = "erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])"
 L = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
@@ -173,17 +173,6 @@ def test_variation_above_one_means_that_a_restart_helps(frozen):
         mean = np.array([integrate.quad(frozen.sf, 0, x)[0] / frozen.cdf(x) for x in t[::100]])
         assert mean.min() < frozen.mean()
         assert latfit.optimal_timeout(frozen).verdict in ("finite", "immediate")
-
-
-@pytest.mark.slow
-def test_the_interval_of_the_variation_covers_it():
-    rng, hits = np.random.default_rng(0), 0
-    for _ in range(200):
-        low, high = variation_interval(latfit.Empirical.of(latfit.LatencySample.of(rng.gamma(2.0, size=400))), rng)
-        hits += low <= np.sqrt(0.5) <= high
-    assert 176 <= hits <= 200
-    with pytest.raises(latfit.RestartError, match="every attempt completed"):
-        variation_interval(latfit.Empirical.of(latfit.LatencySample.of([1.0, 2.0], lost=1)), rng)
 
 
 def test_rates_of_tails():
