@@ -23,7 +23,7 @@ def call(*args):
     return done.stdout
 
 rng = np.random.default_rng(0)
-np.savetxt("log.csv", np.round(rng.rayleigh(100, 400), 1), header="latency", comments="", fmt="%.1f")
+np.savetxt("log.csv", np.round(rng.rayleigh(100, 400), 1), header="latency_s", comments="", fmt="%.1f")
 assert "rayleigh(sigma=100)" in call("laws")
 fits = json.loads(call("fit", "log.csv", "--bootstrap", 19, "--json"))["fits"]
 mine = next(f for f in fits if f["law"] == "rayleigh")
