@@ -112,7 +112,7 @@ def test_containers_without_latencies_are_refused(data, says):
 
 @pytest.mark.parametrize("cells", [[True, False], [1j, 2], pd.date_range("2026-01-01", periods=2)])
 def test_frames_refuse_latencies_that_are_no_numbers(cells):
-    with pytest.raises(latfit.LogError, match="unparseable latency|no column looks like a latency"):
+    with pytest.raises(latfit.LogError, match=r"unparseable latency|no column looks like a latency"):
         latfit.from_frame(pd.DataFrame({"latency": cells}))
 
 
