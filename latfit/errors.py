@@ -5,13 +5,13 @@ LatfitError
 │   ├── UnknownFormat      no reader recognises the content
 │   ├── MissingColumn      a column that is needed, or was named, is not there
 │   └── TooManyRefused     more rows were refused than the caller allows
-├── SampleError            a sample cannot answer the question
-├── LawError               a law, a law's parameter or a law specification is wrong
-├── RestartError           a restart policy is wrong, or has no finite answer
-├── ProbeError             a system cannot be probed as asked
-└── FitError               a fit failed; the message says what was reached
+├── SampleError            a sample does not allow the requested computation
+├── LawError               a law, one of its parameters or its specification is invalid
+├── RestartError           a restart policy is invalid, or has no finite answer
+├── ProbeError             a system cannot be probed as requested
+└── FitError               a fit failed; the message says how far it got
 
-A message says what was found, where, why it is a problem and what to do.
+A message says what is wrong, where, why it matters and what to do.
 The command line prints it as one line and exits with 1.
 """
 
@@ -19,17 +19,17 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-# control characters of terminals, marks of text direction, and halves of surrogate pairs
+# terminal control characters, text direction marks and lone surrogates
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """Text as one line that is safe to show, whatever a log or a file name contains."""
+    """Text as one line that is safe to print, whatever a log or a file name contains."""
     return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def listed(names: Iterable[str], limit: int = 200) -> str:
-    """Names for a message, shortened if there are very many or very long ones."""
+    """Names for a message, shortened if the list is long."""
     text = ", ".join(names)
     return text if len(text) <= limit else text[: limit - 2] + " …"
 
@@ -116,7 +116,7 @@ class TooManyRefused(LogError):
 
 
 class SampleError(LatfitError):
-    """A sample cannot answer the question.
+    """A sample does not allow the requested computation.
 
     >>> import latfit
     >>> latfit.outlier_ratio([])
@@ -127,7 +127,7 @@ class SampleError(LatfitError):
 
 
 class LawError(LatfitError):
-    """A law, one of its parameters or its specification is wrong.
+    """A law, one of its parameters or its specification is invalid.
 
     >>> import latfit
     >>> latfit.parse_law("lognormal(mu=5.5)")
@@ -138,7 +138,7 @@ class LawError(LatfitError):
 
 
 class RestartError(LatfitError):
-    """A restart policy is wrong, or has no finite answer for this law.
+    """A restart policy is invalid, or has no finite answer for this law.
 
     >>> import latfit
     >>> latfit.expected_duration(latfit.parse_law("exponential(rate=1)"), 1.0, cost=-1.0)  # doctest: +ELLIPSIS
@@ -149,7 +149,7 @@ class RestartError(LatfitError):
 
 
 class FitError(LatfitError):
-    """A fit did not succeed; the message says what was reached.
+    """A fit failed; the message says how far it got.
 
     >>> import latfit
     >>> latfit.fit([1.0, 2.0], method="guess")
@@ -160,10 +160,10 @@ class FitError(LatfitError):
 
 
 class ProbeError(LatfitError):
-    """A system cannot be probed as asked: it is not there, or the log or the options do not allow it."""
+    """A system cannot be probed as requested: it is unreachable, or the log or the options do not allow it."""
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """The known name that a wrong one resembles, as the end of a message."""
+    """The known name closest to a misspelt one, as the end of a message."""
     close = get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""

@@ -27,7 +27,7 @@ def analyze(log: str, as_json: bool, full: bool, output: str | None, figures: st
     from latfit.report.sections import BRIEF_GROUPS, MAX_GROUPS, sections, to_markdown
 
     if as_json and parsed["markdown"]:
-        raise click.UsageError("--json and --markdown exclude each other: one of them is printed")
+        raise click.UsageError("--json and --markdown exclude each other")
     if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise click.BadParameter(f"{output}: this is a file; name a folder", param_hint="--output")
     if parsed["law"] is not None:

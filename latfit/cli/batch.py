@@ -18,19 +18,19 @@ from latfit.cli import common as cli
 def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bool, **parsed: Any) -> None:
     """Many logs to one table: a row of results for each group.
 
-    A group's probes may be spread over many logs. A log that cannot be read or a group that is too small
-    is a row that says so in `error`. With --law, laws are fitted and a row is one fit. What is finished is kept in
-    OUT.journal until the table is written.
+    A group's probes may be spread over many logs. A log that cannot be read, or a group that is too small, is a row
+    with the reason in `error`. With --law, laws are fitted and a row is one fit. Finished rows are kept in OUT.journal
+    until the table is written.
     """
     from latfit.batch import check_ending, check_output, run_batch, write_table
     from latfit.report.answers import batch_summary
 
     engine = parsed["engine"] or ("dask" if parsed["scheduler"] else "processes")
     if parsed["scheduler"] and (engine == "processes" or parsed["workers"]):
-        raise click.UsageError("--scheduler is for the dask engine, whose scheduler knows its workers")
+        raise click.UsageError("--scheduler is for the dask engine, which has its own workers")
     journal = output.with_name(output.name + ".journal")
     if journal.exists() and not resume:
-        cli.notify("note", [f"{journal} of a run that did not finish is replaced"])
+        cli.notify("note", [f"{journal} of an unfinished run is replaced"])
     with cli.wrong_usage("--output"):
         check_ending(output)
     check_output(output)
@@ -41,7 +41,7 @@ def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bo
     run |= {**how, "engine": engine, "journal": journal, "resume": resume, "leave_out": [output, journal]}
 
     def what_is_kept() -> str:
-        return f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
+        return f"; finished rows are in {journal}: continue with --resume" if journal.exists() else ""
 
     with if_stopped(what_is_kept), cli.progress.reports(_progress_text()) as report:
         result = run_batch(logs, progress=report, **run)

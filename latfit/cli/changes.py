@@ -1,4 +1,4 @@
-"""`latfit drift`, did the log change, and `latfit watch`, the current timeout of a growing log."""
+"""`latfit drift`: when a log changed; `latfit watch`: the current timeout of a growing log."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @cli.command
 def drift(log: str, as_json: bool, output: str | None, **parsed: Any) -> None:
-    """Say when and how a log changed, and what following the change would have brought.
+    """Find when and how a log changed, and what adapting to it would have gained.
 
     Change points with their kind (scale, shape, outliers, failures) and significance, the daily and the weekly
-    cycle, the timeout of each window with what keeping that of the window before costs, and a backtest in which
-    every policy knows only what was known at the time.
+    cycle, the timeout of each window, the cost of keeping the one before, and a backtest in which every policy uses
+    only what was known at the time.
     """
     from latfit.report.answers import drift_sections
     from latfit.tracking.drift import drift as find_drift
@@ -45,15 +45,15 @@ def drift(log: str, as_json: bool, output: str | None, **parsed: Any) -> None:
 
 @cli.command
 def watch(log: str, follow: bool, poll: float, **parsed: Any) -> None:
-    """Follow a growing log and say what to set.
+    """Follow a growing log and print what to set.
 
-    Every line that is appended is read once; a rotated or truncated log is followed, a half-written line waits. A line
-    is printed when keeping the timeout printed last would cost more than --matters. With --state, a watch that was
-    ended in any way goes on as if it had not been; with --json each line is a document.
+    Appended lines are read once; a rotated or truncated log is followed, and a half-written line waits. A line is
+    printed when keeping the last printed timeout would cost more than --matters. With --state, a watch that ended for
+    any reason resumes where it stopped; with --json each line is a document.
 
-    At first, and whenever the attempts have doubled, the whole log is reviewed as analyze does: that decides on the
-    schedule. Beside it stands the best timeout now of resubmission without limit; where the review withholds that,
-    stderr says why and each line says so (`withheld`).
+    At first, and whenever the number of attempts has doubled, the whole log is reviewed as by analyze, which decides on
+    the schedule. Each line also has the current best timeout for resubmission without limit; if the review withholds
+    that, stderr says why and each line is marked `withheld`.
     """
     from latfit.tracking.watch import Watch, cutoff_of_state
 
@@ -94,9 +94,9 @@ def _cutoff(path: Path, follow: bool, reader: dict[str, Any]) -> float:
     except LogError as problem:
         if not follow:
             raise
-        raise LogError(f"{problem}; to follow it as it is, give --cutoff") from problem
+        raise LogError(f"{problem}; to follow it anyway, give --cutoff") from problem
     if choice is None:
-        raise click.UsageError(f"{path}: no cutoff follows from it; give one with --cutoff")
+        raise click.UsageError(f"{path}: it does not determine a cutoff; give one with --cutoff")
     factor = 10.0 if follow and choice.assumed else 1.0  # slower ones are still to come
     reason = f"{f'{factor:g} times ' if factor > 1 else ''}{choice.reason}"
     cli.notify("note", [f"the cutoff is {seconds(factor * choice.cutoff)}, {reason}; change it with --cutoff"])
@@ -110,7 +110,7 @@ def _once(watched: Watch, parsed: dict[str, Any]) -> None:
         raise watched.trouble
     if watched.announced is None:
         count = watched.tracker.observations
-        few = f"{counted(count, 'attempt')}: too few completed to name a timeout"
+        few = f"{counted(count, 'attempt')}: too few completed for a timeout"
         document = {"retry": None, "timeout": None, "observations": count, "withheld": list(watched.withheld)}
         cli.say(json.dumps(document) if parsed["as_json"] else few)
 
@@ -127,7 +127,7 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool, *
         if before and not withheld:
             cli.notify("note", ["the decision on the log is no longer withheld"])
         elif withheld != before:
-            why = "Do not repeat these timeouts without limit: the log does not support the independence assumption"
+            why = "Do not repeat these timeouts without limit: the log does not support independent attempts"
             cli.notify("warning", [f"WITHHELD ({', '.join(withheld)}). {why}. latfit analyze {watched.path} says why"])
     notice = watched.notice(matters=matters) if fresh or watched.announced is None else None
     if notice is not None:

@@ -1,4 +1,4 @@
-"""What the commands share: how options are written, those of a log and of a decision, output, and how errors end."""
+"""What the commands share: the syntax of options, opening logs, output, progress, and errors."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ class Commands(click.Group):
         except OSError as error:
             message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
         except MemoryError:
-            message = "there is not enough memory for this"
+            message = "there is not enough memory"
         say(f"latfit: {message if len(message) <= MAX_ERROR_LENGTH else message[:MAX_ERROR_LENGTH] + ' …'}", err=True)
         sys.exit(1)
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a line; a name from a log or of a file cannot move the cursor or clear the screen."""
+    """Print a line; names from logs and of files cannot move the cursor or clear the screen."""
     progress.wipe()
     click.echo(printable(text), err=err)
 
@@ -411,9 +411,9 @@ def written_law(text: str) -> ParametricLaw:
 
 
 class Progress:
-    """A line on stderr that says what a command is doing: on a terminal only, after a second, until it ends.
+    """A line on stderr with what a command is doing: on a terminal only, after one second.
 
-    It names the stage, by the package whose code runs now, unless what is running reports more.
+    It names the stage, by the package whose code is running, unless the running function reports more.
     """
 
     def __init__(self) -> None:

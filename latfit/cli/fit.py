@@ -1,4 +1,4 @@
-"""`latfit fit`, which law describes the latencies, and `latfit outliers`, the share of probes that never return."""
+"""`latfit fit`: which law describes the latencies; `latfit outliers`: the share of probes that never return."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from latfit.cli import common as cli
 def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json: bool, **parsed: Any) -> None:
     """Fit laws to the latencies of a log and rank them.
 
-    Likelihood fits are ranked by BIC, with the outlier ratio inside; least squares by its sum of squares. A law that
-    cannot be fitted is listed last with the reason.
+    Likelihood fits are ranked by BIC, which counts the outlier ratio as a parameter; least squares by its sum of
+    squares. A law that cannot be fitted comes last, with the reason.
     """
     import numpy as np
 
@@ -25,7 +25,7 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
     from latfit.report.answers import fit_sections
 
     if parsed["table"] is not None and as_json:
-        raise click.UsageError("--table and --json are two answers: choose one")
+        raise click.UsageError("--table and --json exclude each other")
     case = cli.prepared(log, parsed)
     sample, bootstrap = case.sample, parsed["bootstrap"]
     if laws or method == "ls" or rho is not None:
@@ -46,8 +46,8 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
 def outliers(log: str, as_json: bool, **parsed: Any) -> None:
     """Estimate the share of probes that never return.
 
-    The ratio is that of the probes still out at the cutoff, with a 95 % interval, and how it changes
-    with the cutoff: where it is still falling, some of those outliers are only late.
+    The ratio is the share still out at the cutoff, with a 95 % interval, and as a function of the cutoff: where it is
+    still falling, some of the outliers are only late.
     """
     from latfit.outliers import cutoff_verdict
     from latfit.report.answers import outliers_sections

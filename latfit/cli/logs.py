@@ -1,4 +1,4 @@
-"""Small commands: `plot` and `convert` a log, `read` it and show how, list the `laws` and the `formats`."""
+"""Small commands: `plot`, `read` and `convert` a log, list the `laws` and the `formats`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from latfit.errors import counted
 def plot(log: str, output: str, figure: str, **parsed: Any) -> None:
     """Draw the figures of an analysis.
 
-    They are E_J against the timeout and against the load, jobs not yet done, the cdf, quantiles, the outlier ratio,
-    the latencies over the calendar, and jobs not yet done under other strategies.
+    They show E_J against the timeout and against the load, jobs not yet done, the cdf, quantiles, the outlier ratio,
+    the latencies over time, and jobs not yet done under other strategies.
     """
     from latfit.plots import save_figure
 

@@ -49,9 +49,9 @@ class _Targets(click.Group):
 def probe() -> None:
     """Measure a system with probes, and write a log that every command reads.
 
-    A number of probes is kept on their way, as Glatard et al. did, or they arrive at random. Ctrl-C ends a run in good
-    order; after a kill, `--resume` goes on. The words of a command, a URL and a header may hold {job}, {attempt},
-    {probe} and {run}, which are filled in.
+    A fixed number of probes is kept in flight, as in Glatard et al., or they arrive at random. Ctrl-C ends a run
+    cleanly; after a kill, `--resume` continues it. Commands, URLs and headers may contain {job}, {attempt}, {probe} and
+    {run}, which are filled in.
     """
 
 
@@ -88,7 +88,7 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **pa
         click.echo("\n".join(target.shown(Attempt("RUN", n, n, 1)) for n in (1, 2)))
         return
     if output is None:
-        raise click.UsageError("name the log to write: -o LOG")
+        raise click.UsageError("name a log to write with -o LOG")
     open_ended = parsed["duration"] is not None or parsed["until_precise"] is not None
     jobs = parsed["probes"] or (100_000 if open_ended else 1000)
     many = plan.kind != "probes"
@@ -156,7 +156,7 @@ def _plan(parsed: dict[str, Any]) -> tuple[Plan, Any]:
 
 def _progress_text(counts: Counts, known: Precision | None) -> str:
     ended = ", ".join(f"{count} {status}" for status, count in counts.ended.items())
-    text = f"{counts.out} on their way, {ended or 'none back yet'}"
+    text = f"{counts.out} in flight, {ended or 'none back yet'}"
     if known is not None and known.low is not None:
         best = "no timeout" if known.timeout is None else f"timeout {seconds(known.timeout)}"
         text += f"; {best} ({seconds(known.low)} to {seconds(known.high)})"

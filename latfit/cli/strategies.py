@@ -1,4 +1,4 @@
-"""What else to do about slow jobs: `latfit replay` on the log itself, `compare` strategies, ask other `agents`."""
+"""Other ways to deal with slow jobs: `replay` the log itself, `compare` strategies, ask other `agents`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @cli.command
 def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **parsed: Any) -> None:
-    """Replay timeouts on the log itself: no formula, no independence.
+    """Replay timeouts on the log itself, without a formula or independence.
 
-    A job whose probe is not back in time is resubmitted, and takes the latency of the next probe that the
-    log shows submitted from then on; so does every copy of a hedge or of another policy. Drift and dependence are
-    in it, because they are in the log.
+    A job whose probe is not back in time is resubmitted and takes the latency of the next probe that was
+    submitted from then on; so does every copy of a hedge or of another policy. This includes drift and dependence,
+    because they are in the log.
     """
     from latfit.decision import prepare
     from latfit.evidence import mixing, probes_of, replay_policies, require_times
@@ -53,8 +53,8 @@ def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **p
 def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> None:
     """Compare strategies: cancelling, hedging, resubmitting, copies, schedules.
 
-    What you have now comes first, then what analyze recommends, the best of each kind with the same load, and the best
-    without a limit.
+    The current strategy comes first, then the schedule that analyze recommends, then the best of each kind with the
+    same load and without a limit.
     """
     from latfit.report.answers import compare_sections
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> None:
     """Find the timeout after which cancelling and resubmitting pays.
 
-    LOG is read as it stands (its empirical law), or a law is fitted to it with --law NAME; without LOG
-    the law is written out with --law SPEC. LOG may be a histogram: then the timeout has a guarantee that
-    holds whatever happened inside the buckets.
+    The timeout is that of the data in LOG, of a law fitted to them (--law NAME), or of a law without LOG
+    (--law SPEC). LOG may be a histogram: then the timeout has a guarantee that holds whatever happened
+    inside the buckets.
     """
     from latfit.logs import HistogramLog
     from latfit.report.answers import timeout_sections
@@ -61,16 +61,16 @@ def _changed_options(log: str | None, law: str | None, parsed: dict[str, Any]) -
     if log is None and law is None:
         raise click.UsageError("give a LOG, or a law with --law")
     if parsed["method"] != "mle" and (log is None or law in (None, "empirical")):
-        raise click.UsageError("--method is how a law is fitted to a LOG: give LOG and the --law to fit")
+        raise click.UsageError("--method sets how a law is fitted: give LOG and the --law to fit")
     if log is not None and law is not None and "(" in law:
-        raise click.UsageError("with a LOG, --law is the name of the law to fit, without parameters")
+        raise click.UsageError("with a LOG, --law names the law to fit, without parameters")
     defaults = {"copies": 1, "wall_clock": 0.0, "max_submissions": None, "at": None}
     used = [f"--{name.replace('_', '-')}" for name, default in defaults.items() if parsed[name] != default]
     if parsed["restarts"] is not None and used:
-        raise click.UsageError(f"--restarts goes with --cost and --objective; it does not go with {used[0]}")
+        raise click.UsageError(f"--restarts cannot be combined with {used[0]}, only with --cost and --objective")
     used += ["--objective"] if parsed["objective"] != "mean" else []
     if parsed["at"] is not None and parsed["max_submissions"] is not None:
-        raise click.UsageError("--at evaluates one timeout; it does not go with --max-submissions")
+        raise click.UsageError("--at evaluates one timeout; it cannot be combined with --max-submissions")
     return used + [f"--{name}" for name in ("rho", "restarts") if parsed[name] is not None]
 
 
@@ -103,8 +103,8 @@ def _on_log(
     attempt, fails = chosen.source or latfit.Empirical.of(sample), sample.failed.total > 0
     if not asked:
         return {**chosen.to_dict(), "evidence": decision.evidence.to_dict()}, decision.warnings, fails, attempt
-    message = f"the decision on this log is withheld ({', '.join(chosen.withheld)}), and these figures take "
-    message += "attempts to be independent and alike; see latfit analyze, and latfit replay --at"
+    message = f"the decision on this log is withheld ({', '.join(chosen.withheld)}), and these figures assume "
+    message += "independent attempts; see latfit analyze and latfit replay --at"
     warnings = (Warned("withheld", message),) if chosen.verdict == "withheld" else ()
     return _answer(attempt, parsed), warnings, fails, attempt
 
@@ -128,7 +128,7 @@ def _show_quantile_bound(log: str | None, law: str | None, parsed: dict[str, Any
 
     others = [name for name in ("rho", "restarts", "at", "jobs", "max_submissions") if parsed[name] is not None]
     if log is not None or law is not None or others or parsed["objective"] != "mean":
-        raise click.UsageError("--percentiles stands alone, with a --cost at most: they are all that is known")
+        raise click.UsageError("--percentiles takes no other option than --cost")
     with cli.wrong_usage("--percentiles"):
         quantiles = {}
         for item in parsed["percentiles"].split(","):
@@ -142,14 +142,14 @@ def _show_quantile_bound(log: str | None, law: str | None, parsed: dict[str, Any
 
 
 def check_histogram_options(parsed: dict[str, Any]) -> None:
-    """Refuse options that would be ignored, as no histogram was found."""
+    """Refuse options of histograms for any other log, where they would be ignored."""
     for name in ("lost", "failures", "sum", "before"):
         if parsed[name] not in (None, ()):
             raise click.UsageError(f"--{name} is for histograms, and LOG has none")
 
 
 def load_histogram(read: HistogramLog, parsed: dict[str, Any]) -> latfit.Histogram:
-    """The histogram that LOG holds, with what the options add to it; choices are printed to stderr."""
+    """The histogram in LOG, with the counts that options add; choices are printed to stderr."""
     for name in ("since", "until"):
         if parsed[name] is not None:
             raise click.UsageError(f"--{name} needs the times of probes, which a histogram does not keep; see --before")
@@ -177,7 +177,7 @@ def _likely_law(histogram: latfit.Histogram, name: str | None) -> tuple[latfit.L
     from latfit.histograms import fit_buckets, histogram_law
 
     if name is None or name == "empirical":
-        message = "inside each bucket, latencies are taken to be spread evenly: this answer is likely, not guaranteed"
+        message = "latencies are assumed to be spread evenly inside each bucket: this answer is likely, not guaranteed"
         return histogram_law(histogram), (Warned("spread", message),)
     best = fit_buckets(histogram, [name])[0]
     if best.law is None or best.rho is None:

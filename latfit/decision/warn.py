@@ -1,4 +1,4 @@
-"""Warnings: where the theory or the data do not carry a decision. Every command gives the same ones."""
+"""Warnings: where theory or data do not support a decision. Every command gives the same ones."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> Co
     harmed = [w for w in evidence.worlds if w.kind in ("column", "pair", "cell") and (w.unlimited or 0.0) > 1]
     if "mixed" in chosen.withheld and harmed:
         worst = max(harmed, key=lambda world: world.unlimited or 0.0)
-        text = f"latencies differ by {worst.name}, which a retry may not change: one timeout for all, repeated for "
-        yield "mixed", f"{text}ever, would be slower than waiting"
+        text = f"latencies depend on {worst.name}, which a retry may not change: one timeout for all, repeated "
+        yield "mixed", f"{text}without limit, would be slower than waiting"
     elif (mixed := evidence.mixing) is not None:
-        text = f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of how the latencies rank"
-        yield "groups-differ", f"{text}; see --by {shlex.quote(mixed.column.name)} for the decision of each group"
+        text = f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of the variance of the ranks"
+        yield "groups-differ", f"{text}; --by {shlex.quote(mixed.column.name)} decides for each group"
     probes = case.seen
     if probes.facts.queue:
         text = "these are waits in a queue: resubmitting loses the place in it, which the formula does not count"
@@ -63,8 +63,8 @@ def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> Co
         share = lost / probes.n
         if lost >= 10 and after >= max(0.5, 5 * share):
             text = f"{100 * after:.0f} % of those after a lost one are lost, {100 * share:.2g} % of all"
-            text = f"lost probes come together ({text}): as long as nothing comes back no timeout helps"
-            yield "outages", f"{text}, and the gain is that of the rest of the time"
+            text = f"lost probes come in runs ({text}): no timeout helps during such an outage"
+            yield "outages", f"{text}, and the gain holds for the rest of the time"
 
 
 def _about_attempts(chosen: Recommendation, evidence: Evidence) -> Coded:
@@ -80,10 +80,10 @@ def _about_attempts(chosen: Recommendation, evidence: Evidence) -> Coded:
         first = drift.changes[0]
         when = "" if first.at is None else f" at {np.datetime_as_string(first.at, unit='m')}Z"
         times = "once," if len(drift.changes) == 1 else f"{len(drift.changes)} times, first"
-        yield "drift", f"the log changes {times}{when} (in its {first.kind}); see latfit drift"
+        yield "drift", f"the log changes {times}{when} ({first.kind}); see latfit drift"
     elif drift is not None and drift.daily_cycle is not None and drift.daily_cycle > 1.5:
-        slower = f"{drift.daily_cycle:.2g} times as slow as the fastest"
-        yield "drift", f"the slowest hour of the day is {slower}; see latfit drift"
+        slower = f"{drift.daily_cycle:.2g} times as long as the fastest"
+        yield "drift", f"the slowest hour of the day takes {slower}; see latfit drift"
     for z in (world.z for world in evidence.worlds if world.kind == "job"):
         yield "later-attempts", f"attempts of the same job resemble each other (z = {z:.2g}): a retry is not a new draw"
 
@@ -91,11 +91,12 @@ def _about_attempts(chosen: Recommendation, evidence: Evidence) -> Coded:
 def _about_outcomes(case: Prepared, joint: JointRatio | None, fits: Sequence[FittedLaw]) -> Coded:
     given_up, ratio = case.censoring, case.ratio
     if given_up.cut_at is not None:
-        text = f"the log has no outcomes, and so many rows end at exactly {seconds(given_up.cut_at)} that this is a "
-        yield "cut", f"{text}timeout: they count as cut off there"
+        text = f"the log has no outcomes, and many rows end at exactly {seconds(given_up.cut_at)}: they are taken as "
+        yield "cut", f"{text}cut off there by a timeout"
     elif given_up.informative and given_up.common_time is not None:
-        text = f"most of the probes given up were so at about {seconds(given_up.common_time)}, and others completed "
-        yield "given-up", f"{text}later: a rule of the system. They count as failed there (--censoring changes it)"
+        text = f"most probes that were given up ended at about {seconds(given_up.common_time)}, while others completed "
+        text += "later, which suggests a rule of the system"
+        yield "given-up", f"{text}: they count as failed there (--censoring changes this)"
     if cutoff_verdict(case.whole, ratio) == "still falling":
         text = f"the outlier ratio is still falling at the cutoff of {seconds(ratio.cutoff)}: some of the outliers are "
         yield "ratio-falling", f"{text}late rather than lost"
@@ -106,7 +107,7 @@ def _about_outcomes(case: Prepared, joint: JointRatio | None, fits: Sequence[Fit
         text += f"({100 * joint.estimate:.2f} %) disagree: beyond the cutoff the tail and the outliers cannot be told "
         yield "rho-disagree", f"{text}apart"
     if rejected and not accepted:
-        yield "all-rejected", "no fitted law describes these latencies (all p < 0.05): trust the data themselves"
+        yield "all-rejected", "no fitted law describes these latencies (all p < 0.05): rely on the data themselves"
     if case.options.law in rejected:
         yield "law-rejected", f"the timeout is that of {case.options.law}, which the test rejects (p < 0.05)"
 
@@ -132,17 +133,17 @@ def _about_figures(case: Prepared, chosen: Recommendation) -> Coded:
     ends = finite and formula.rho < 0.02  # else the slowest 1 % of jobs that wait never end
     cut, waited = (tail_quantiles(Empirical.of(sample), t, cost=chosen.cost) if ends else None) or (0.0, 0.0)
     if cut > 1.01 * waited:
-        text = f"with {seconds(t)} repeated for ever the mean falls, but the slowest 1 % of jobs take "
-        yield "tail", f"{text}{seconds(cut)} and more instead of {seconds(waited)}"
+        text = f"repeating {seconds(t)} without limit lowers the mean, but the slowest 1 % of jobs take at least "
+        yield "tail", f"{text}{seconds(cut)} instead of {seconds(waited)}"
     given_up = int(sample.censored.counts[sample.censored.values < t].sum())
     if formula.verdict == "finite" and t > 0.98 * cutoff and sample.out_at_cutoff:
-        yield "beyond-timeout", f"the optimum lies at the cutoff of {seconds(cutoff)}: beyond it nothing was seen"
+        yield "beyond-timeout", f"the optimum lies at the cutoff of {seconds(cutoff)}: nothing is known beyond it"
     elif formula.verdict == "finite" and given_up > 5 and 2 * given_up > sample.censored.total:
-        text = f"{given_up} probes were given up before {seconds(t)}: a timeout is in force already"
-        yield "beyond-timeout", f"{text}, and above it the log says little"
+        text = f"{given_up} probes were given up before {seconds(t)}: a timeout is already in force"
+        yield "beyond-timeout", f"{text}, and the log says little about longer waits"
     if sample.censored_early:
         km = kaplan_meier(sample)
         at = int(np.searchsorted(km.times, t, side="right")) - 1
         if at >= 0 and km.at_risk[at] < 10:
             still = f"{counted(int(km.at_risk[at]), 'probe', 'was', 'were')} still observed at {seconds(t)}"
-            yield "few-at-risk", f"only {still}: figures there are rough"
+            yield "few-at-risk", f"only {still}: figures there are uncertain"

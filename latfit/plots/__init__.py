@@ -19,7 +19,16 @@ from latfit.fitting import Fit
 from latfit.laws.empirical import as_law
 from latfit.logs import ProbeLog, as_sample
 from latfit.plots.draw import COLOURS, STYLE, draw_chart
-from latfit.report.charts import CHARTS, Chart, View, drift_chart, law_duration_chart, laws_chart, reason_chart
+from latfit.report.charts import (
+    CHARTS,
+    Chart,
+    View,
+    drift_chart,
+    duration_chart,
+    law_duration_chart,
+    laws_chart,
+    reason_chart,
+)
 from latfit.report.sections import advice
 from latfit.tracking.drift import Drift
 
@@ -174,14 +183,15 @@ def _overview(result: Analysis) -> Figure:
     with mpl.rc_context(style):  # type: ignore[arg-type]
         page = Figure(figsize=(13.33, 7.5), layout="constrained")
         left, right = page.subplots(1, 2)
-        chart = (reason_chart if withheld else CHARTS["expected-duration"])(View(result, POINTS)) if decided else None
-        if chart is not None and not withheld:  # a slide needs neither the asymptote nor the law without outliers
-            chart = chart._replace(lines=chart.lines[:1])
+        chart = None
+        if decided:
+            view = View(result, POINTS)
+            chart = reason_chart(view) if withheld else duration_chart(view, theory=False)
         draw_chart(chart, left, missing="too few completions for a curve")
         FIGURES["jobs-tail" if decided and not withheld else "time"](result, right)
         page.suptitle(words.headline, fontsize=24, fontweight="bold", x=0.02, ha="left")
-        shown = [f"{key}: {text}" for key, text in words.figures if key != "variation"]
-        lines = [printable(line) for line in (*words.log, *words.reasons, *shown)][:5]
+        shown = [f"{key}: {text}" for key, text in words.figures]
+        lines = [printable(line) for line in (words.log, *words.reasons, *shown)][:5]
         page.supxlabel("\n".join(textwrap.fill(line, 150) for line in lines), fontsize=11, x=0.02, ha="left")
     return page
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from latfit.errors import counted, printable
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from latfit.histograms import Guarantee
     from latfit.logs import LogFacts, ProbeLog
     from latfit.outliers import OutlierRatio
-    from latfit.restart import Comparison, QuantileBound
+    from latfit.restart import Comparison, Optimum, QuantileBound
     from latfit.restart.schedule import Strategy
     from latfit.sample import LatencySample
     from latfit.settings import Settings
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from latfit.verify import Verification
 
 SHOWN_WINDOWS = 30  # windows and changes in the text; all are in the JSON
-COMPARED_ROLES = {"reference": "best timeout", "advised": "recommended", "same": "same load", "free": "no limit"}
 
 
 def reading_notes(facts: LogFacts) -> tuple[list[str], list[str]]:
@@ -56,7 +56,7 @@ def reading_notes(facts: LogFacts) -> tuple[list[str], list[str]]:
 
 
 def timeout_sections(document: Mapping[str, Any], *, at: float | None, fails: bool) -> list[Section]:
-    """The answer of `latfit timeout`; with visible failures, what does not complete is not what never returns."""
+    """The answer of `latfit timeout`; with visible failures, some of what does not complete has failed."""
     verdict, E, schedule = document["verdict"], document["expected_duration"], document.get("schedule")
     share = f"{100 * document['rho']:.4g} % of attempts do not complete" if fails else f"rho = {document['rho']:.4g}"
     law = f"{document['law']}, {share}, cost = {document['cost']:g} s"
@@ -66,15 +66,10 @@ def timeout_sections(document: Mapping[str, Any], *, at: float | None, fails: bo
         sentences = [f"To set: {'nothing; wait.' if retry is None else retry_sentence(retry)}"]
     if verdict == "withheld":
         codes = ", ".join(document["withheld"])
-        sentences.append(f"No timeout can be repeated without limit: {codes} ({law}); see latfit analyze.")
+        sentences.append(f"Do not repeat one timeout without limit: {codes} ({law}); see latfit analyze.")
         return [Section("", tuple(sentences))]
-    action = {
-        "finite": f"Cancel and resubmit after {', then '.join(map(seconds, schedule or [document['timeout']]))}",
-        "never": "Do not cancel: no timeout helps",
-        "any": "Any timeout will do: it does not matter when you resubmit",
-        "immediate": "The sooner the better: the best timeout tends to 0",
-        "given": f"With a timeout of {seconds(at)}",
-    }[verdict]
+    times = ", then ".join(map(seconds, schedule or [document["timeout"]]))
+    action = WORDS["actions"][verdict].format(times=times, at=seconds(at))
     action += "; then let it run" if schedule and verdict == "finite" else ""
     if verdict == "given" and E is None:
         return [Section("", (f"{action} ({law}) no job would ever end: no attempt completes by then.",))]
@@ -99,44 +94,51 @@ def quantile_bound_sections(bound: QuantileBound) -> list[Section]:
 
 def guarantee_advice(guarantee: Guarantee, path: str) -> Advice:
     """The decision on a histogram in a few lines."""
-    best, histogram, log = guarantee.optimum, guarantee.histogram, shlex.quote(printable(path))
+    best, remedies, log = guarantee.optimum, WORDS["histogram_remedies"], shlex.quote(printable(path))
+    cautions = tuple((sentence(each.message), remedies.get(each.code, "")) for each in guarantee.warnings[:2])
+    again = (f"latfit analyze {log} --lost N --cost C", "bounds that count what was lost and what a restart costs")
+    kind = "few" if best is None else "wait" if best.timeout is None else "set"
+    if guarantee.withheld and best is not None:
+        kind = "dependent" if guarantee.harmed is None else "series"
+    words = WORDS["histogram_verdicts"][kind]
+    advice = Advice(**{"target": "", **words, "log": _histogram_line(guarantee, path), "cautions": cautions})
+    advice = replace(advice, reasons=tuple(why.format(harmed=guarantee.harmed) for why in words["reasons"]))
+    if best is None:
+        return replace(advice, steps=(again,))
+    if guarantee.withheld:
+        formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}, if attempts were independent."
+        return replace(advice, figures=(("formula", formula),), steps=(again,))
+    advice = replace(advice, figures=tuple(_guarantee_figures(guarantee, best)), steps=(again,))
+    if best.timeout is None:
+        return advice
+    paste = (f"latfit settings TOOL --timeout {best.timeout:.6g}", "settings to paste")
+    return replace(advice, target=seconds(best.timeout), steps=(paste, again))
+
+
+def _histogram_line(guarantee: Guarantee, path: str) -> str:
+    histogram = guarantee.histogram
     counts = f"{int(histogram.counts.sum())} latencies in {counted(histogram.counts.size, 'bucket')}, "
     counts += f"{histogram.n_inf} beyond the last"
     counts += "".join(f", {getattr(histogram, name)} {name}" for name in ("failed", "lost") if getattr(histogram, name))
     total = "" if histogram.latency_sum is None else f"; their sum is {seconds(histogram.latency_sum)}"
-    about = (f"{path} (histogram): {counts}{total}.",)
-    remedies = WORDS["histogram_remedies"]
-    cautions = tuple((sentence(each.message), remedies.get(each.code, "")) for each in guarantee.warnings[:2])
-    again = (f"latfit analyze {log} --lost N --cost C", "bounds that count what was lost and what a restart costs")
-    if best is None:
-        why = "Too few completed in buckets with an upper end."
-        return Advice("ask", "Collect more latencies first", "", about, (why,), (), cautions, (again,))
-    if guarantee.withheld:
-        why = "Slow latencies come together in this log, and a resubmission meets what the first met."
-        tone, action, target = "wait", "Wait", ""
-        if guarantee.harmed is not None:
-            why = f"Under one timeout for all, {guarantee.harmed} is slower than by waiting."
-            tone, action, target = "group", "Decide by series", "(--where LABEL=VALUE)"
-        formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}, if attempts were independent."
-        return Advice(tone, action, target, about, (why,), (("formula", formula),), cautions, (again,))
-    steps: tuple[tuple[str, str], ...] = (again,)
-    tone, action, target = "wait", "Wait", ""
-    if best.timeout is not None:
-        tone, action, target = "set", "Set the timeout to", seconds(best.timeout)
-        steps = ((f"latfit settings TOOL --timeout {best.timeout:.6g}", "settings to paste"), again)
+    return f"{path} (histogram): {counts}{total}."
+
+
+def _guarantee_figures(guarantee: Guarantee, best: Optimum) -> Iterator[tuple[str, str]]:
+    """What a timeout is likely to bring, what it guarantees, and what a fitted law says of it."""
     least, mean, most = in_one_unit(guarantee.least, best.expected_duration or math.nan, guarantee.guaranteed)
     load = "" if best.submissions is None else f"; {best.submissions:.2f} submissions a job"
-    expected = f"{mean} a job if latencies are spread evenly inside their buckets{load}"
-    low, high = guarantee.bounds.low[-1], guarantee.bounds.high[-1]
+    expected, low, high = (
+        f"{mean} a job if latencies are spread evenly inside their buckets{load}",
+        *(float(ends[-1]) for ends in (guarantee.bounds.low, guarantee.bounds.high)),
+    )
     if best.timeout is not None and high < math.inf:
         expected += f"; waiting until {seconds(guarantee.bounds.edges[-1])} takes {between(low, high)}"
-    figures = [("expect", f"{expected}.")]
-    bound = f"at most {most} a job, whatever happened inside the buckets"
-    if guarantee.least > 0 and guarantee.worst_regret < math.inf:
-        bound += (
-            f", {100 * guarantee.worst_regret:.1f} % more than the best timeout at most; none takes less than {least}"
-        )
-    figures.append(("guarantee", f"{bound}."))
+    yield "expect", f"{expected}."
+    bound, regret = f"at most {most} a job, whatever happened inside the buckets", guarantee.worst_regret
+    if guarantee.least > 0 and regret < math.inf:
+        bound += f": at most {100 * regret:.1f} % more than the best timeout; no timeout takes less than {least}"
+    yield "guarantee", f"{bound}."
     if guarantee.likely is not None:
         other, name = guarantee.likely.optimum, guarantee.likely.law.partition("(")[0]
         under = "with latencies spread evenly" if name == "histogram" else f"under a fitted {name} law"
@@ -144,8 +146,7 @@ def guarantee_advice(guarantee: Guarantee, path: str) -> Advice:
         share = guarantee.likely.regret
         cost = "without limit" if share == math.inf else f"{100 * share:.1f} %"
         best_there = f"{under} the best is {then}, with a mean of {seconds(other.expected_duration)}"
-        figures.append(("confidence", f"{best_there}; this timeout takes {cost} longer."))
-    return Advice(tone, action, target, about, (), tuple(figures), cautions, steps)
+        yield "confidence", f"{best_there}; this timeout takes {cost} longer."
 
 
 def fit_sections(sample: LatencySample, fits: Sequence[FittedLaw]) -> list[Section]:
@@ -195,32 +196,31 @@ def replay_sections(replay: Replay, policies: Sequence[Replayed]) -> list[Sectio
 
 
 def compare_sections(
-    comparison: Comparison, spreads: list[Spread] | None, standing: Standing | None, utilisation: float | None
+    comparison: Comparison,
+    spreads: list[Spread] | None = None,
+    standing: Standing | None = None,
+    utilisation: float | None = None,
+    *,
+    in_words: bool = False,
 ) -> list[Section]:
     """The sentence that decides, what a log and its replay say of it, the table, and what no strategy can do."""
-    if standing is None:
-        sentences, beyond = [comparison.decision(seconds)], True
-    else:
-        sentences = [standing.sentence(comparison, seconds)]
-        if (replayed := standing.replay_sentence(seconds)) is not None:
-            sentences.append(replayed)
-        beyond = not standing.withheld and standing.faster_stands
-    if beyond and (more := comparison.beyond(seconds)) is not None:
+    sentences = [standing.sentence(comparison, seconds) if standing else comparison.decision(seconds)]
+    if standing is not None and (replayed := standing.replay_sentence(seconds)) is not None:
+        sentences.append(replayed)
+    stands = standing is None or (not standing.withheld and standing.faster_stands)
+    if stands and (more := comparison.beyond(seconds)) is not None:
         sentences.append(more)
-    table = table_of(compared_table(comparison, spreads))
-    sections = [Section("", tuple(sentences), **table, below="strategy")]
+    table = table_of(_compared_rows(comparison, spreads, in_words=in_words))
     notes = [f"Note: {note}." for note in comparison.notes]
     if comparison.least_job_seconds is not None:
         least = f"less than {seconds(comparison.least_job_seconds)} a job, as the best timeout does"
         notes = [f"No strategy of independent copies occupies the system for {least}; faster ones cost more.", *notes]
-    sections.append(Section("", tuple(notes)))
+    sections = [Section("", tuple(sentences), **table, below="strategy"), Section("", tuple(notes))]
     return [*sections, _load_section(comparison, utilisation)] if utilisation is not None else sections
 
 
-def compared_table(
-    comparison: Comparison, spreads: list[Spread] | None = None, *, in_words: bool = False
-) -> list[dict[str, str]]:
-    """A row for each strategy, `in_words` for a report; shares done only if some give up."""
+def _compared_rows(comparison: Comparison, spreads: list[Spread] | None, *, in_words: bool) -> list[dict[str, str]]:
+    """A row for each strategy, its policy `in_words` or as it is written; shares done only if some give up."""
     goal, all_end = str(comparison.objective), all(row.outcome.success in (None, 1.0) for row in comparison.rows)
     rows = []
     for i, row in enumerate(comparison.rows):
@@ -241,12 +241,12 @@ def compared_table(
             low, high = (None if x is None else 100 * (x - 1) for x in (spreads[i].ratio_low, spreads[i].ratio_high))
             change += f" ({low:+.1f} to {'infinite' if high is None else f'{high:+.1f}'})"
         cells["change (95 %)" if spreads else "change"] = change
-        role = COMPARED_ROLES.get(row.role, row.role)
+        role = WORDS["roles"].get(row.role, row.role)
         if row.role == "given" and i == 0:
             role = "one timeout, repeated" if in_words else "now"
         spec = outcome.policy.spec(4)
-        policy = outcome.policy.sentence(seconds) if in_words or len(spec) >= 64 else spec
-        rows.append({**cells, "strategy": f"{role}: {policy}"})
+        policy = f"{role}: {outcome.policy.sentence(seconds) if in_words or len(spec) >= 64 else spec}"
+        rows.append({"strategy": policy, **cells} if in_words else {**cells, "strategy": policy})
     return rows
 
 
@@ -352,7 +352,7 @@ def verify_sections(verification: Verification) -> list[Section]:
 def settings_sections(settings: Settings) -> list[Section]:
     """What to paste, with what speaks against it above, and what to know."""
     sections = [] if settings.snippet is None else [Section(literal=tuple(settings.snippet.split("\n")))]
-    return [*sections, Section("", (*settings.notes, f"validated: {settings.validated}"), as_items=True)]
+    return [*sections, Section("", (*settings.notes, f"how it was tested: {settings.validated}"), as_items=True)]
 
 
 def batch_summary(result: BatchResult) -> tuple[list[str], str]:

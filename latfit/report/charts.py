@@ -6,15 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from latfit.analysis import Analysis
 from latfit.curve import Counts
-from latfit.decision import Options, prepare
-from latfit.decision.decide import survey_case
-from latfit.decision.schedule import choose_schedules
 from latfit.errors import RestartError, counted
 from latfit.evidence.changes import Change
 from latfit.fitting import fitted_law, qq
@@ -22,7 +19,6 @@ from latfit.histograms import Guarantee
 from latfit.laws import Empirical, Law
 from latfit.numbers import Floats
 from latfit.report.layout import shortened
-from latfit.report.sections import retry_sentence, sentence
 from latfit.resample import interval, resampled_curves
 from latfit.restart import compare_policies, completion_cdf, expected_duration, optimal_timeout, simulate_policy
 from latfit.restart.compare import Comparison
@@ -40,8 +36,6 @@ SHOWN_PROBES = 20_000  # dots of each status in the figure of a drift report
 SHOWN_CELLS = 3  # groups in the picture of why they cannot have one timeout
 BAND_RESAMPLES = 99
 LONGEST_LABEL = 24  # characters of a group's name in a legend
-RISKS = (0, 5, 10, 15, 20, 30, 40, 50, 75, 100)  # per cent
-DEFAULT_RISK = 30
 NOT_DONE = "share of jobs not yet done"
 
 
@@ -132,22 +126,6 @@ class View:
         return None
 
     @cached_property
-    def risks(self) -> list[dict[str, Any]]:
-        """What to set at each accepted loss; empty where that does not lead to the decision, by other options."""
-        probes, retry, cost = self.result.seen, self.result.timeout.retry, self.result.timeout.cost
-        if probes is None or "not-identified" in self.result.decision.codes:
-            return []
-        _, strata = survey_case(prepare(probes, Options(cutoff=self.cutoff, cost=cost)))
-        choices = {risk: choose_schedules([strata], risk=risk / 100)[0] for risk in RISKS}
-        retries = {risk: choice.retry if choice else None for risk, choice in choices.items()}
-        same = [risk for risk, other in retries.items() if (other and other.timeouts) == (retry and retry.timeouts)]
-        chosen = min(same, key=lambda risk: abs(risk - DEFAULT_RISK), default=None)
-        waiting = "Wait: no schedule gains enough within this loss."
-        says = {risk: sentence(retry_sentence(each.to_dict())) if each else waiting for risk, each in retries.items()}
-        rows = [{"risk": f"{risk} %", "says": says[risk], "chosen": risk == chosen} for risk in RISKS]
-        return rows if same else []
-
-    @cached_property
     def band(self) -> tuple[Floats, Floats]:
         """The 95 % interval of E_J at `times`, by resampling."""
         counts, cost, drawn = Counts.of_sample(self.sample), self.best.cost, []
@@ -195,23 +173,30 @@ def windows_of_time(probes: ProbeTable | None) -> tuple[Floats, Floats, Floats]:
     return (edges[:-1] + edges[1:]) / 2, levels[:, 0], levels[:, 1]
 
 
-def duration_chart(view: View) -> Chart | None:
-    """E_J(t) with and without outliers, the optimum, its interval, the flat window and the asymptote.
+def duration_chart(view: View, *, theory: bool = True) -> Chart | None:
+    """E_J(t) with its interval, the flat window, the replay, and what to set; with `theory`, its asymptote too.
 
     Glatard et al. 2006, Figure 11: with outliers E_J tends to E_R + ρ/(1−ρ)·t.
     """
-    law, best, decision, t = view.law, view.best, view.result.timeout, view.timeouts
+    law, best, result, t = view.law, view.best, view.result, view.timeouts
     E = expected_duration(law, t, cost=best.cost)
     least = float(E[np.isfinite(E)].min(initial=math.inf))
     if not 0 < least < math.inf:
         return None
     top = least * min(4.0, max(2.2, 1.05 * float(E[-1]) / least if np.isfinite(E[-1]) else 2.2))
-    lines = [Line("with outliers" if law.rho > 0 else "expected duration", t, E, "s0")]
-    if law.rho > 0 and not view.sample.failed.total:
+    lines = [Line("if attempts are independent", t, E, "s0")]
+    replay = result.decision.evidence.replay if result.decision.evidence else None
+    if replay is not None and replay.curve:
+        replayed = np.array([(at.timeout, at.expected_duration) for at in replay.curve])
+        replayed = replayed[np.isfinite(replayed).all(axis=1)]
+        lines.append(Line("replayed on the log", replayed[:, 0], replayed[:, 1], "s2"))
+    if best.at_cutoff is not None and best.at_cutoff <= top:
+        lines.append(Line(f"waiting: {seconds(best.at_cutoff)}", t[[0, -1]], np.full(2, best.at_cutoff), "limit"))
+    if theory and law.rho > 0 and not view.sample.failed.total:
         returned = law.conditional()
         slope, E_R = law.rho / (1 - law.rho), float(returned.partial_moment(1, np.inf))
         lines.append(Line("without outliers", t, expected_duration(returned, t, cost=best.cost), "s1"))
-        lines.append(Line("asymptote E_R + ρt/(1−ρ)", t, E_R + slope * (t + best.cost), "limit"))
+        lines.append(Line("asymptote E_R + ρt/(1−ρ)", t, E_R + slope * (t + best.cost), "s3"))
     low, high = view.band
     bands, marks = [Band("95 % interval", view.times, low, np.minimum(high, 2 * top), "interval")], []
     mean, title = least, f"If attempts were independent: lowest mean {seconds(least)}"
@@ -220,14 +205,16 @@ def duration_chart(view: View) -> Chart | None:
         title = f"If attempts were independent: lowest mean, {seconds(mean)}, at {seconds(best.timeout)}"
         if best.within_5pct is not None:
             ends = np.clip(np.array(best.within_5pct), view.low, view.high)
-            bands.append(Band("within 5 %", ends, np.full(2, 0.9 * least), np.full(2, top), "window"))
+            bands.append(Band("at most 5 % above the lowest", ends, np.full(2, 0.9 * least), np.full(2, top), "window"))
         marks.append(Mark(f"optimum {seconds(best.timeout)}", best.timeout, mean, "dot"))
-    if decision.retry is not None:
-        marks += [Mark(f"resubmit {seconds(t)}", t, None, "set") for t in decision.retry.timeouts]
-        if decision.verdict == "finite" and best.at_cutoff is not None:
+    if retry := result.timeout.retry:
+        marks += [
+            Mark(f"{'then' if i else 'resubmit'} {seconds(t)}", t, None, "set") for i, t in enumerate(retry.timeouts)
+        ]
+        if result.timeout.verdict == "finite" and best.timeout is not None and best.at_cutoff is not None:
             title = f"One timeout of {seconds(best.timeout)}, repeated, takes {seconds(mean)} a job; "
             title += f"waiting takes {seconds(best.at_cutoff)}"
-    if (now := view.result.decision.current) is not None:
+    if (now := result.decision.current) is not None:
         marks.append(Mark(f"now {seconds(now.timeout)}", now.timeout, None, "change"))
     y = Axis("mean time of a job", 0.85 * least, top, "time")
     return Chart(title, view.time_axis("timeout"), y, lines, bands, marks)

@@ -76,7 +76,8 @@ class Command(str):
             return [self]
         words = (shlex.quote(word).replace(" ", NO_BREAK) for word in shlex.split(self.step))
         *parts, last = textwrap.wrap(" ".join(words), width - 2, break_on_hyphens=False)
-        return [f"# {self.comment}", *(f"{part} \\" for part in parts), last]
+        comment = textwrap.wrap(self.comment, width, initial_indent="# ", subsequent_indent="# ")
+        return [*comment, *(f"{part} \\" for part in parts), last]
 
 
 def number(value: float | None, write: Callable[[float], str] = seconds, missing: str = "") -> Number:

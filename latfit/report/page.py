@@ -21,14 +21,25 @@ import numpy as np
 
 from latfit.analysis import Analysis
 from latfit.curve import MIN_COMPLETIONS
+from latfit.decision import Options, prepare
+from latfit.decision.decide import survey_case
+from latfit.decision.schedule import choose_schedules
 from latfit.errors import printable
 from latfit.histograms import Guarantee
 from latfit.laws import Empirical
 from latfit.numbers import Floats, finite
-from latfit.report.answers import compared_table, guarantee_advice, reading_notes
-from latfit.report.charts import CHARTS, STRATEGY_STEPS, Band, Chart, View, bounds_chart, reason_chart
-from latfit.report.layout import WORDS, Section, kept_together, number, shortened, table_of
-from latfit.report.sections import advice, evidence_checks, groups_section, sections, shown_groups
+from latfit.report.answers import compare_sections, guarantee_advice, reading_notes
+from latfit.report.charts import CHARTS, STRATEGY_STEPS, Chart, View, bounds_chart, duration_chart, reason_chart
+from latfit.report.layout import WORDS, Section, kept_together, number, shortened
+from latfit.report.sections import (
+    advice,
+    evidence_checks,
+    groups_section,
+    retry_sentence,
+    sections,
+    sentence,
+    shown_groups,
+)
 from latfit.sample import LatencySample
 from latfit.settings import TOOLS, Plan
 from latfit.units import seconds
@@ -40,6 +51,8 @@ MAX_PAGE_BYTES = 150_000
 SHOWN_GROUPS = (200, 100, 50, 20, 5)  # numbers of groups to try until the page is small enough
 KEPT_TIMES = 800  # of the law; with five sums each they are 43 kB of the page
 CURVE_POINTS = 160
+RISKS = (0, 5, 10, 15, 20, 30, 40, 50, 75, 100)  # per cent
+DEFAULT_RISK = 30
 SHOWN_TOOLS = ("timeout", "requests", "tenacity", "aiohttp", "envoy", "nginx", "slurm")
 NOTEBOOK_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
@@ -121,25 +134,40 @@ def _content(result: Analysis) -> dict[str, Any]:
     if sample is None or sample.completed.total < MIN_COMPLETIONS:
         return content
     view = View(result, CURVE_POINTS)
-    curve = CHARTS["expected-duration"](view)
+    curve = duration_chart(view, theory=False)
     names = ("cdf", "jobs-tail", "ratio", "time", "strategies")
     charts = [chart for chart in (CHARTS[name](view) for name in names) if chart and len(chart.lines[0].x) > 1]
     reason = reason_chart(view) if curve is None or result.timeout.verdict == "withheld" else None
     if reason:  # which may be one of the others, over time or as it is
         others = [each for each in charts if each.title != reason.title and not each.x.kind == reason.x.kind == "date"]
         charts = [reason, *others]
-    model = _model(view, curve) if curve else {}
+    risks, drawn = _risks(view), {"charts": list(map(_chart_data, charts))}
     return content | {
         "view": view if curve else None,
         "hero": 0 if reason else None,
         "charts": charts,
         "still": range(1 if reason else 0, len(charts)),
-        "curve_title": curve.title if curve else "",
-        "risks": view.risks,
-        "model": model | {"charts": [_chart_data(chart) for chart in charts], "risks": view.risks},
-        "strategies": _strategies_section(view) if view.strategies else None,
+        "curve": curve,
+        "risks": risks,
+        "model": (_model(view, curve) if curve else {}) | drawn | {"risks": risks},
+        "strategies": _strategies(view) if view.strategies else None,
         "snippets": _snippets(result, view.law),
     }
+
+
+def _risks(view: View) -> list[dict[str, Any]]:
+    """What to set at each accepted loss; empty where that does not lead to the decision, by other options."""
+    probes, retry, cost = view.result.seen, view.result.timeout.retry, view.result.timeout.cost
+    if probes is None or "not-identified" in view.result.decision.codes:
+        return []
+    _, strata = survey_case(prepare(probes, Options(cutoff=view.cutoff, cost=cost)))
+    choices = {risk: choose_schedules([strata], risk=risk / 100)[0] for risk in RISKS}
+    retries = {risk: choice.retry if choice else None for risk, choice in choices.items()}
+    same = [risk for risk, other in retries.items() if (other and other.timeouts) == (retry and retry.timeouts)]
+    chosen = min(same, key=lambda risk: abs(risk - DEFAULT_RISK), default=None)
+    waiting = "Wait: no schedule saves enough time within this loss."
+    says = {risk: sentence(retry_sentence(each.to_dict())) if each else waiting for risk, each in retries.items()}
+    return [{"risk": f"{risk} %", "says": says[risk], "chosen": risk == chosen} for risk in RISKS] if same else []
 
 
 def _histogram_content(guarantee: Guarantee, path: str) -> dict[str, Any]:
@@ -159,7 +187,7 @@ def _histogram_content(guarantee: Guarantee, path: str) -> dict[str, Any]:
     }
 
 
-def _chart_data(chart: Chart | Band) -> dict[str, Any]:
+def _chart_data(chart: Chart) -> dict[str, Any]:
     """A chart as the page's script draws it."""
 
     def plain(value: Any) -> Any:
@@ -173,16 +201,12 @@ def _chart_data(chart: Chart | Band) -> dict[str, Any]:
     return data
 
 
-def _strategies_section(view: View) -> Section:
-    comparison = view.strategies
+def _strategies(view: View) -> list[Section]:
+    comparison, note = view.strategies, "All of them assume independent attempts."
     assert comparison is not None
-    decision = comparison.decision(seconds).replace(comparison.reference.policy.spec(4), "this timeout")
-    note = "All of them assume independent attempts. Job-time is the time that all copies of a job occupy the system."
     if view.thinned is not view.law:
         note += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies: figures may be 0.5 % off."
-    rows = [{"strategy": row["strategy"], **row} for row in compared_table(comparison, in_words=True)]
-    shown = table_of(rows) if len(rows) > 1 else {}
-    return Section("Strategies compared", (decision, note, *comparison.notes), **shown)
+    return [*compare_sections(comparison, in_words=True), Section("", (note,))]
 
 
 def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
@@ -202,30 +226,20 @@ def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
 
 
 def _model(view: View, curve: Chart) -> dict[str, Any]:
-    """What the curve on the page is drawn from: the law's sums, the band, the replay, and what to mark."""
-    law, best, result = view.law, view.best, view.result
+    """What the curve on the page is drawn from: the law's sums, and the chart but for that curve."""
+    law, best = view.law, view.best
     sums, steps = kept_sums(law, (best.timeout, best.exact_timeout, view.cutoff))
     least = max(float(law.jumps[np.searchsorted(law.completed, MIN_COMPLETIONS)]), law.resolution, view.low)
-    replay = result.decision.evidence.replay if result.decision.evidence else None
-    replayed = [(at.timeout, at.expected_duration) for at in replay.curve] if replay else []
-    deadline = best.quantiles.get("0.95")
     encoded = {name: base64.b64encode(values.astype("<f8").tobytes()).decode() for name, values in sums.items()}
     return {
         "law": {**encoded, "steps": steps},
-        "span": [view.low, view.high],
+        "curve": _chart_data(curve._replace(lines=curve.lines[1:])),
         "first": int(np.searchsorted(sums["t"], least)),
         "timeout": finite(best.timeout),
         "cost": best.cost,
         "cutoff": view.cutoff,
-        "deadline": deadline or math.sqrt(view.low * view.high),
+        "deadline": best.quantiles.get("0.95") or math.sqrt(view.low * view.high),
         "most_cost": max(2.0 * float(law.jumps[int(0.9 * law.jumps.size)]), 4.0 * best.cost, 1e-9),
-        "replay": [[t, E] for t, E in replayed if np.isfinite(t) and np.isfinite(E)],
-        "band": next((_chart_data(band) for band in curve.bands if band.style == "interval"), {"x": []}),
-        "marks": {
-            "waiting": finite(best.at_cutoff),
-            "schedule": list(result.timeout.retry.timeouts) if result.timeout.retry else [],
-            "current": result.decision.current.timeout if result.decision.current else None,
-        },
     }
 
 

@@ -57,7 +57,7 @@ class Advice:
     tone: str
     action: str
     target: str
-    log: tuple[str, ...]
+    log: str
     reasons: tuple[str, ...] = ()
     figures: tuple[tuple[str, str], ...] = ()
     cautions: tuple[tuple[str, str], ...] = ()
@@ -71,11 +71,11 @@ class Advice:
         rows = [("limit" if self.tone == "set" else "why", " ".join(self.reasons))] if self.reasons else []
         rows += [*self.figures, *(("caution", f"{message} {remedy}".strip()) for message, remedy in self.cautions)]
         rows += [("" if at else "next", Command(step, why)) for at, (step, why) in enumerate(self.steps)]
-        return [Section("", self.log), Section(self.headline, columns=("", ""), rows=tuple(rows), tone=self.tone)]
+        return [Section("", (self.log,)), Section(self.headline, columns=("", ""), rows=tuple(rows), tone=self.tone)]
 
 
 def to_text(result: Analysis, *, full: bool = False, width: int = 80) -> str:
-    r"""The report as plain text in which a terminal finds no command: about 20 lines, or all of it if `full`.
+    r"""The report as plain text without control characters: about 20 lines, or all of it if `full`.
 
     >>> import latfit
     >>> text = to_text(latfit.analyze(latfit.example_log(), resamples=0, test=False))
@@ -86,7 +86,7 @@ def to_text(result: Analysis, *, full: bool = False, width: int = 80) -> str:
 
 
 def to_markdown(result: Analysis, *, figures: tuple[str, ...] = ()) -> str:
-    """The report as Markdown, with links to `figures`; what came from the log is escaped."""
+    """The report as Markdown, with links to `figures`; text from the log is escaped."""
     return as_markdown(sections(result, full=True), heading=f"latfit: {result.facts.path}", figures=figures)
 
 
@@ -114,67 +114,61 @@ def sentence(text: str) -> str:
 
 
 def retry_sentence(retry: Mapping[str, Any]) -> str:
-    """A schedule, what it takes, and what it takes at worst, from its JSON."""
+    """A schedule, its mean duration and its worst one, from its JSON."""
     waiting = retry["worst_duration"] / (1 + retry["worst_loss"])
     mean, waiting, worst = in_one_unit(retry["expected_duration"], waiting, retry["worst_duration"])
-    brings = f"{mean} a job instead of {waiting} if retries are independent, {worst} at worst"
-    return f"resubmit after {times_in_words(retry['timeouts'])}, then wait: {brings}."
+    gain = f"{mean} a job instead of {waiting} if retries are independent, {worst} at worst"
+    return f"resubmit after {times_in_words(retry['timeouts'])}, then wait: {gain}."
 
 
 def advice(result: Analysis) -> Advice:
     """What to do, why, what it brings, how sure that is, and what to run next."""
-    chosen, retry, now = result.timeout, result.timeout.retry, result.decision.current
-    name = _verdict(result)
-    verdict = WORDS["verdicts"][name]
-    target = ", ".join(result.by) if name == "group" else ""
-    figures: list[tuple[str, str]] = []
-    reasons = [] if chosen.verdict != "withheld" else _withheld_reasons(result)
+    chosen, name, cautions = result.timeout, _verdict(result), _cautions(result)
+    retry, verdict = chosen.retry, WORDS["verdicts"][name]
+    reasons = _withheld_reasons(result) if chosen.verdict == "withheld" else []
     if retry is not None:
-        target = f"{times_in_words(retry.timeouts)}, then wait"
-        waiting, duration, worst = in_one_unit(retry.waiting, retry.expected_duration, retry.worst_duration)
-        gain = f"{waiting} → {duration} a job if retries are independent, {100 * retry.gain:.0f} % less"
-        if retry.gain_interval:
-            low, high = (round(100 * end) for end in retry.gain_interval)
-            gain += f" (95 % interval {low} to {high} %)"
-        figures = [("expect", f"{gain}; {retry.submissions:.2f} submissions a job.")]
-        loss = f"at worst {worst} a job, {100 * retry.worst_loss:.0f} % more than waiting"
-        fate = "even if every retry takes as long as the first attempt would have"
-        figures.append(("guarantee", f"{loss}, {fate}; no promise if retries overload the service."))
+        target, figures = f"{times_in_words(retry.timeouts)}, then wait", _schedule_figures(retry)
     else:
-        reasons = [*_why_waiting(result), *reasons]
-        if verdict["tone"] != "ask" and chosen.formula.at_cutoff is not None:
-            figures.append(("expect", f"{seconds(chosen.formula.at_cutoff)} a job by waiting."))
-    if now is not None:
+        target, reasons = ", ".join(result.by) if name == "group" else "", [*_why_waiting(result), *reasons]
+        waiting = None if verdict["tone"] == "ask" else chosen.formula.at_cutoff
+        figures = [] if waiting is None else [("expect", f"{seconds(waiting)} a job by waiting.")]
+    if (now := result.decision.current) is not None:
         endless = now.expected_duration is None
-        duration = "jobs would never end" if endless else f"{seconds(now.expected_duration)} a job"
-        by = "" if chosen.verdict == "finite" and retry else ", if attempts were independent"
-        figures.append(("today", f"a timeout of {seconds(now.timeout)}, repeated without limit: {duration}{by}."))
+        duration = "some jobs never end" if endless else f"{seconds(now.expected_duration)} a job"
+        condition = "" if chosen.verdict == "finite" and retry else ", if attempts were independent"
+        figures.append(("today", f"a timeout of {seconds(now.timeout)}, repeated: {duration}{condition}."))
     if name not in FIXED_FATE:
-        figures += [*_variation(result), ("confidence", _confidence(result))]
-    cautions = _cautions(result)
-    steps = _steps(result, name, more=len(cautions[MAX_CAUTIONS:]))
+        figures.append(("confidence", _confidence(result)))
     return Advice(
-        verdict["tone"],
-        verdict["headline"],
-        target,
-        _log_lines(result),
-        tuple(reasons),
-        tuple(figures),
-        cautions[:MAX_CAUTIONS],
-        steps,
+        tone=verdict["tone"],
+        action=verdict["headline"],
+        target=target,
+        log=_log_line(result),
+        reasons=tuple(reasons),
+        figures=tuple(figures),
+        cautions=cautions[:MAX_CAUTIONS],
+        steps=_steps(result, name, more=len(cautions[MAX_CAUTIONS:])),
     )
 
 
-def _variation(result: Analysis) -> list[tuple[str, str]]:
-    """Whether some timeout lowers the mean of independent attempts even if nothing is lost (Pal & Reuveni 2017)."""
-    latency = result.decision.latency
-    if latency is None or latency.variation is None or latency.variation_interval is None:
-        return []
-    low, high = latency.variation_interval
-    meaning = "above 1, retries pay if they are independent" if low > 1 else "it may be above or below 1"
-    meaning = "below 1, by itself no reason to cancel" if high < 1 else meaning
-    ratio = f"standard deviation {latency.variation:.2f} × the mean ({low:.2f} to {high:.2f})"
-    return [("variation", f"{ratio}: {meaning}.")]
+def _schedule_figures(retry: Retry) -> list[tuple[str, str]]:
+    """How to apply a schedule, what it brings, and what it costs at worst."""
+    K, times = len(retry.timeouts), [seconds(t) for t in retry.timeouts]
+    each = [f"attempt {i} after {time}" for i, time in enumerate(times, 1)]
+    cancelled = f"{_joined(each, 'and')}{', each timed from its own start' if K > 1 else ''}"
+    if K > 1 and len(set(times)) == 1:
+        cancelled = f"each of the first {K} attempts after {times[0]}"
+    waiting, mean, worst = in_one_unit(retry.waiting, retry.expected_duration, retry.worst_duration)
+    gain = f"{waiting} → {mean} a job, {100 * retry.gain:.0f} % less"
+    if retry.gain_interval:
+        low, high = (round(100 * end) for end in retry.gain_interval)
+        gain += f" (95 % interval {low} to {high} %)"
+    loss = f"at worst {worst} a job, {100 * retry.worst_loss:.0f} % more than by waiting, if every retry takes as long "
+    return [
+        ("set", f"cancel {cancelled}; let attempt {K + 1} run."),
+        ("expect", f"{gain}, if retries are independent; {retry.submissions:.2f} submissions a job."),
+        ("guarantee", f"{loss}as the first attempt would (overload not included)."),
+    ]
 
 
 def _verdict(result: Analysis) -> str:
@@ -182,9 +176,8 @@ def _verdict(result: Analysis) -> str:
     latency, facts = result.decision.latency, result.seen.facts if result.seen else None
     if result.timeout.retry is not None:
         return "set"
-    for fate in FIXED_FATE:
-        if getattr(facts, fate, False):
-            return fate
+    if fate := next((fate for fate in FIXED_FATE if getattr(facts, fate, False)), None):
+        return fate
     if latency is not None and latency.max == 0:
         return "zero"
     if any(_retry(group.decision) for group in result.groups):
@@ -192,7 +185,7 @@ def _verdict(result: Analysis) -> str:
     return next((code for code in result.timeout.withheld if code in WORDS["verdicts"]), "wait")
 
 
-def _log_lines(result: Analysis) -> tuple[str, ...]:
+def _log_line(result: Analysis) -> str:
     """What the file is: its name, format, rows, period, outcomes and unit."""
     facts, counts = result.facts, result.decision.counts
     times = None if result.seen is None else result.seen.submitted
@@ -210,7 +203,7 @@ def _log_lines(result: Analysis) -> tuple[str, ...]:
     if facts.unit and facts.unit_evidence:
         evidence = facts.unit_evidence.partition(";")[0]
         line += f"; latency in {facts.unit} ({WORDS['unit_evidence'].get(evidence, evidence)})"
-    return (f"{line}.",)
+    return f"{line}."
 
 
 def _confidence(result: Analysis) -> str:
@@ -219,25 +212,27 @@ def _confidence(result: Analysis) -> str:
     counts = counted(sum(result.decision.counts.values()), "probe")
     if evidence is None or probes is None:
         return f"{counts} without columns and times: whether retries are independent cannot be checked."
-    world, replay = evidence.binding_world, evidence.replay
-    parts = []
+    world, replay, parts = evidence.binding_world, evidence.replay, []
     if retry is not None and world is not None and world.kind != "independent" and world.ratio is not None:
         change = f"{100 * abs(1 - world.ratio):.0f} % {'less' if world.ratio < 1 else 'more'} than by waiting"
-        reading = {"time": "neighbours in time", "spell": "slow spells"}.get(world.kind, world.name)
-        parts.append(f"in the least favourable reading of the log (by {reading}) jobs take {change}")
-    elif world is not None and world.kind == "independent" and retry is not None:
+        common = {"time": "with their neighbours in time", "spell": "within slow spells"}
+        alike = common.get(world.kind, f"by {world.name}")
+        case = f"in the least favourable case that the log supports (retries alike {alike})"
+        parts.append(f"{case} jobs take {change}")
+    elif world is not None and world.kind == "independent":
         from latfit.evidence.probes import MIN_PROBES_TO_DESCRIBE
 
-        few = f"{counts} are too few to show whether retries are independent"
-        shown = "the log shows no dependence between attempts"
-        parts.append(few if probes.n < MIN_PROBES_TO_DESCRIBE else shown)
+        if probes.n < MIN_PROBES_TO_DESCRIBE:
+            parts.append(f"{counts} are too few to show whether retries are independent")
+        elif retry is not None:
+            parts.append("the log shows no dependence between attempts")
     if replay is not None and replay.at and retry is not None and result.timeout.verdict == "finite":
         E, formula = replay.at[0].expected_duration, result.timeout.expected_duration or math.nan
         differs = f"gives {seconds(E)} instead of {seconds(formula)} for one timeout, repeated"
-        parts.append(f"replaying the log {'agrees' if abs(E / formula - 1) <= REPLAY_AGREES else differs}")
-    checked = [*evidence.columns_used[:4], f"order in {'the file' if probes.submitted is None else 'time'}"]
-    parts.append(f"checked {_joined(checked, 'and')} on {counts}")
+        parts.append(f"a replay of the log {'agrees' if abs(E / formula - 1) <= REPLAY_AGREES else differs}")
     timed, outcomes = probes.submitted is not None, probes.facts.has_outcomes
+    checked = [*evidence.columns_used[:4], f"order in {'time' if timed else 'the file'}"]
+    parts.append(f"checked {_joined(checked, 'and')} on {counts}")
     present = {"columns": evidence.columns_used, "times": timed, "outcomes": outcomes}
     if absent := [name for name, value in present.items() if not value]:
         parts.append(f"the log has no {_joined(absent, 'or')} to check")
@@ -284,17 +279,16 @@ def _steps(result: Analysis, verdict: str, more: int) -> tuple[tuple[str, str], 
 
 
 def _why_waiting(result: Analysis) -> list[str]:
-    evidence = result.decision.evidence
-    world = evidence.binding_world if evidence else None
+    world = result.decision.evidence.binding_world if result.decision.evidence else None
     explained = WORDS["verdicts"].keys() - {"wait", "group"}
     if explained & {_verdict(result), *result.timeout.withheld}:
         return []
-    if world is None:
-        return [WORDS["why_waiting"]["independent"]]
-    reason = WORDS["why_waiting"].get(world.kind, f"Latencies differ by {world.name}, which a retry may not change.")
-    if world.kind != "independent" and world.ratio is not None and 1 < float(f"{world.ratio:.3g}") < math.inf:
-        reason += f" There, the best schedule for independent retries takes {world.ratio:.3g} × as long as waiting."
-    return [reason]
+    kind = "independent" if world is None else world.kind
+    fixed = "" if world is None else f"Latencies depend on {world.name}, which a retry may not change"
+    reason = WORDS["why_waiting"].get(kind, fixed)
+    if world is not None and kind != "independent" and world.ratio and 1 < float(f"{world.ratio:.3g}") < math.inf:
+        reason += f": the best schedule for independent retries would take {world.ratio:.3g} × as long as waiting"
+    return [f"{reason}."]
 
 
 def formula_section(result: Analysis) -> Section:
@@ -310,14 +304,11 @@ def formula_section(result: Analysis) -> Section:
 def optimum_section(best: Mapping[str, Any], title: str = "", sentences: Sequence[str] = ()) -> Section:
     """The figures of an optimum, from its JSON: what it takes, how sure that is, what it gains and what it costs."""
     timeout = None if best["verdict"] == "given" or "schedule" in best else best["timeout"]
-    E, within = best["expected_duration"], best["within_5pct"]
-    at_cutoff, fair = best.get("at_cutoff") or {}, best.get("expected_duration_corrected")
-    notes = list(sentences)
+    E, within, fair = best["expected_duration"], best["within_5pct"], best.get("expected_duration_corrected")
+    at_cutoff, notes = best.get("at_cutoff") or {}, list(sentences)
     if E and fair and abs(fair / E - 1) > TELLING_OPTIMISM:
-        why = "which is optimistic because the timeout was chosen as their minimum"
-        notes.append(f"The data alone give {seconds(E)}, {why}.")
-    else:
-        fair = E
+        notes.append(f"The data alone give {seconds(E)}, which is optimistic: the timeout was chosen as their minimum.")
+        E = fair
     if timeout and within and within[0] != within[1]:
         late = "any later timeout" if within[1] is None else f"waiting up to {seconds(within[1])}"
         notes.append(f"Too late is safer than too early: {late} costs at most 5 % more.")
@@ -327,14 +318,16 @@ def optimum_section(best: Mapping[str, Any], title: str = "", sentences: Sequenc
 
     def interval(prefix: str, write: Callable[[float, float], str] = between) -> str:
         low, high = best.get(f"{prefix}low"), best.get(f"{prefix}high")
-        return "" if low is None or high is None else f" (95 % interval {write(low, high)})"
+        if low is None or high is None or (low <= 0 and high == math.inf):  # the last: too few resamples
+            return ""
+        return f" (95 % interval {write(low, high)})"
 
     rows = []
     if timeout:
         near = best["within_1pct"]
         near = f"; {between(*near)} takes at most 1 % longer" if near and near[0] != near[1] else ""
         rows.append(("best timeout", f"{seconds(timeout)}{interval('')}{near}"))
-    rows.append(("mean duration", f"{seconds(fair)} a job{interval('expected_duration_')}"))
+    rows.append(("mean duration", f"{seconds(E)} a job{interval('expected_duration_')}"))
     goal, value = best["objective"]["name"], best["objective"]["value"]
     if goal != "mean":
         rows.append((goal, "infinite" if value is None else Objective.parse(goal).text(value)))
@@ -373,7 +366,7 @@ def _withheld_reasons(result: Analysis) -> list[str]:
 
 def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
     """One row a check of whether the formula applies: the question, what the log shows, what follows."""
-    evidence, probes = result.decision.evidence, result.seen
+    evidence, probes, checks = result.decision.evidence, result.seen, WORDS["checks"]
     if evidence is None or probes is None:
         return []
     finding, verdict = "the log has no column that could explain the latencies", "not known"
@@ -384,33 +377,31 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
         verdict = "one timeout, repeated, does harm" if harm else "one timeout still serves all"
     elif probes.columns:
         finding, verdict = "no column of the log explains the latencies", "fine"
-    rows = [("Is it one population?", finding, verdict)]
+    rows = [(checks["mixing"], finding, verdict)]
     if evidence.dependence is not None:
         depends, strongest = evidence.dependence.found, evidence.dependence.strongest
         finding = f"slow probes {'' if depends else 'do not '}follow slow ones (rank correlation {strongest:.2f})"
-        rows.append(("Do slow probes follow slow ones?", finding, "a new attempt is slow too" if depends else "fine"))
+        rows.append((checks["dependence"], finding, "a new attempt is slow too" if depends else "fine"))
     if evidence.drift is not None:
         changes, cycle = evidence.drift.changes, evidence.drift.daily_cycle
         dates = [f" at {str(change.at)[:16].replace('T', ' ')}" if change.at else "" for change in changes[:4]]
         kinds = ", ".join(f"{change.kind}{date}" for change, date in zip(changes, dates, strict=False))
         finding = f"{counted(len(changes), 'change')}: {kinds}" if changes else "no change"
-        finding += f"; the slowest hour of the day takes {cycle:.2g} × the fastest" if cycle else ""
-        rows.append(("Did the system change?", finding, "see latfit drift" if changes or cycle else "fine"))
-    censoring = evidence.censoring
-    if censoring.share or censoring.informative:
+        finding += f"; the slowest hour of the day takes {cycle:.2g} × as long as the fastest" if cycle else ""
+        rows.append((checks["drift"], finding, "see latfit drift" if changes or cycle else "fine"))
+    if (censoring := evidence.censoring).share or censoring.informative:
         common = "" if censoring.common_time is None else f", most at {seconds(censoring.common_time)}"
         finding = f"{100 * censoring.share:.3g} % were given up{common}"
-        rows.append(("How many were given up?", finding, "a rule of the system" if censoring.informative else "fine"))
+        rows.append((checks["censoring"], finding, "a rule of the system" if censoring.informative else "fine"))
     if evidence.replay is not None and evidence.replay.at:
         at, waiting = evidence.replay.at[0], evidence.replay.waiting.expected_duration
-        finding = f"replayed on the log itself, {seconds(at.timeout)} takes {seconds(at.expected_duration)} a job "
-        finding += f"({between(at.low, at.high)}), waiting {seconds(waiting)}"
+        finding = f"on the log itself, {seconds(at.timeout)} takes {seconds(at.expected_duration)} a job "
+        finding += f"({between(at.low, at.high)}); waiting takes {seconds(waiting)}"
         compared = "faster" if at.expected_duration < waiting else "slower than waiting"
         alike = seconds(at.expected_duration) == seconds(waiting)
-        rows.append(("What would one timeout have brought?", finding, "as long as waiting" if alike else compared))
+        rows.append((checks["replay"], finding, "as long as waiting" if alike else compared))
     elif probes.submitted is None:
-        finding = "there are no submission times to check dependence, drift and replay"
-        rows.append(("Dependence, drift and replay", finding, "trust it less"))
+        rows.append((checks["times"], "cannot be checked without submission times", "less certain"))
     return rows
 
 
@@ -449,11 +440,16 @@ def _latency_section(result: Analysis) -> Section:
     if latency is None:
         return Section("Latency", (clock,))
     moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
-    moments += "" if latency.variation is None else f" ({latency.variation:.2f} × the mean)"
-    summary = f"Those that returned: {moments}, from {between(latency.min, latency.max)}. {clock}"
+    summary = f"Of the completed: {moments}, from {between(latency.min, latency.max)}. {clock}"
+    ratio = [] if latency.variation is None else [f"The standard deviation is {latency.variation:.2f} × the mean"]
+    if ratio and latency.variation_interval is not None:  # Pal & Reuveni 2017
+        low, high = latency.variation_interval
+        meaning = "above 1, retries pay if they are independent" if low > 1 else "it may be above or below 1"
+        meaning = "below 1, by itself no reason to cancel" if high < 1 else meaning
+        ratio = [f"{ratio[0]} ({low:.2f} to {high:.2f}): {meaning}."]
     columns = tuple(f"{100 * float(q):g} %" for q in latency.quantiles)
     quantiles = tuple(map(seconds, latency.quantiles.values()))
-    return Section("Latency", (summary,), columns, (quantiles,), keys=0)
+    return Section("Latency", (summary, *ratio), columns, (quantiles,), keys=0)
 
 
 def fits_section(fits: Sequence[FittedLaw], title: str = "Fitted laws, best first") -> Section:
@@ -494,7 +490,7 @@ def shown_groups(result: Analysis, most: int | None = None) -> list[Group]:
 
 def groups_section(result: Analysis, most: int | None = None) -> Section:
     """The decision of each group and of all: schedules first, at most `most` groups; small ones are counted."""
-    large, sentences = shown_groups(result), [_groups_summary(result)]
+    large, sentences, first = shown_groups(result), [_groups_summary(result)], result.by[0]
     if most is not None and len(large) > most:
         sentences.append(f"{counted(len(large) - most, 'group', 'is', 'are')} not shown: see --full or results.json.")
     refused = [each for each in result.groups if each.decision.error is not None and not _few(each.decision)]
@@ -502,14 +498,13 @@ def groups_section(result: Analysis, most: int | None = None) -> Section:
         sentences.append(f"{shortened(', '.join(group.key.values()), LONGEST_KEY)}: {group.decision.error}.")
     if few := len(result.groups) - len(large) - len(refused):
         sentences.append(f"Too few probes for a decision: {counted(few, 'group')}.")
-    pooled = dict.fromkeys(result.groups[0].key, "")
     rows = []
-    names = [shortened_apart([printable(group.key[name]) for group in large[:most]], LONGEST_KEY) for name in pooled]
+    names = [shortened_apart([printable(group.key[name]) for group in large[:most]], LONGEST_KEY) for name in result.by]
     for group, *labels in zip(large[:most], *names, strict=True):
-        key = dict(zip(pooled, labels, strict=True))
+        key = dict(zip(result.by, labels, strict=True))
         rows.append(key | _group_cells(group.decision) | {"own": "*" if _needs_own(result, group) else ""})
-    rows.append(pooled | {next(iter(pooled)): "all"} | _group_cells(result.decision) | {"own": ""})
-    return Section("By group", tuple(sentences), **table_of(rows), keys=len(pooled), below="resubmit after")
+    rows.append(dict.fromkeys(result.by, "") | {first: "all"} | _group_cells(result.decision))
+    return Section("By group", tuple(sentences), **table_of(rows), keys=len(result.by), below="resubmit after")
 
 
 def _retry(decision: Decision) -> Retry | None:
@@ -549,11 +544,12 @@ def _group_cells(decision: Decision) -> dict[str, str]:
     retry, out, probes = _retry(decision), decision.outliers, sum(decision.counts.values())
     few = decision.timeout is None or _few(decision)
     schedule = Number(times_in_words(retry.timeouts), retry.timeouts[0]) if retry else None
+    waiting = decision.timeout.formula.at_cutoff if decision.timeout else None
     return {
         "probes": Number(str(probes), probes),
         "out": number(out.estimate if out else None, percent),
         "resubmit after": schedule or Number("too few" if few else "wait", None),
         "takes": number(retry.expected_duration if retry else None),
-        "waiting": number(retry.waiting if retry else None),
+        "waiting": number(retry.waiting if retry else waiting),
         "at worst": number(retry.worst_loss if retry else None, lambda loss: f"+{100 * loss:.0f} %"),
     }

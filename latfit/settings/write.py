@@ -32,7 +32,7 @@ FAIL_TOGETHER = ("dependence", "later-attempts", "outages", "drift")
 OTHERS = (
     "mixed", "groups-differ", "queue", "work", "beyond-timeout", "not-identified", "unit", "few-at-risk", "load", "flat"
 )  # fmt: skip
-ANALYZE_SAYS = "`latfit analyze` says what was found"
+SEE_ANALYZE = "`latfit analyze` shows why"
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,9 @@ def settings_for(
     ('716s', 3)
     """
     kind = get_tool(tool)
-    if log is None and timeout is None:
-        raise RestartError("there is nothing to write: give a log that decides, or a timeout")
-    for name, value in (("timeout", timeout), ("cost", cost)):
-        if value is not None and not (math.isfinite(value) and value >= 0 and (value > 0 or name == "cost")):
-            raise RestartError(f"the {name} is {value:g} s; it must be finite and positive")
-    if attempts is not None and attempts < 1:
-        raise RestartError(f"the number of attempts is {attempts}; it must be at least 1")
-    if undone is not None and not 0 < undone < 1:
-        raise RestartError(f"the share that may stay undone is {undone:g}; it must lie between 0 and 1")
+    _refuse_wrong_arguments(log, timeout, attempts, undone, cost)
     advice = None if log is None else _advice(kind, log, timeout, cost, cutoff, failed)
+    schedule = advice.retry if advice is not None and timeout is None else None
     fields: dict[str, Any] = {name: getattr(kind, name) for name in ("unit", "counts", "validated")}
     fields |= {"tool": kind.name, "cost": advice.cost if advice else cost}
     notes: list[str] = []
@@ -137,35 +130,27 @@ def settings_for(
         exact = timeout
         if advice is not None and advice.decision.withheld:
             withheld = f"the log's own decision is withheld ({', '.join(advice.decision.withheld)})"
-            notes = [f"warning: {withheld}: it does not show that this timeout makes jobs faster; {ANALYZE_SAYS}"]
+            notes = [f"warning: {withheld}: it does not show that this timeout makes jobs faster; {SEE_ANALYZE}"]
     else:
         assert advice is not None
-        if advice.retry is None:
+        if schedule is None:
             return Settings(**fields, notes=_nothing(kind, advice, cost), withheld=advice.decision.withheld)
-        exact, notes = _delay(kind, advice, advice.retry)
-    rounded, schedule = kind.rounded(exact), advice.retry if advice is not None and timeout is None else None
+        exact, notes = _delay(kind, advice, schedule)
+    rounded = kind.rounded(exact)
     K, share, about_attempts = _attempts(kind, advice, schedule, rounded, attempts, undone)
-    refused = None
-    if rounded > kind.longest:
-        refused = f"{kind.title} takes at most {kind.longest:g} s, and the timeout is {exact:g} s"
-    elif kind.fewest > K:
+    refused = f"{kind.title} takes at most {kind.longest:g} s, and the timeout is {exact:g} s"
+    if kind.fewest > K:
         refused = f"{kind.title} makes at least {counted(kind.fewest, 'attempt')}: for {K} leave its retries out"
-    if refused:
+    if rounded > kind.longest or kind.fewest > K:
         return Settings(**fields, timeout=exact, notes=(f"nothing to paste: {refused}",))
     limits, budget = (rounded,) * K, 0.2
     if advice is not None and schedule is not None and not kind.hedges:
         limits = kind.limits_for(schedule.timeouts, advice.cutoff, K)
         budget = max(0.2, 2 * (schedule.submissions - 1))
     failures = advice is not None and float(advice.law.failed(math.inf)) > 0
-    plan = Plan(limits, cost, failures, float(f"{budget:.2g}"))
-    notes += [
-        *_rounding(kind, advice, exact, rounded),
-        *about_attempts,
-        *_about(kind, advice, plan, given=timeout is not None),
-        *kind.notes(plan),
-        *(advice.warnings if advice else ()),
-        *kind.traps,
-    ]
+    plan, given = Plan(limits, cost, failures, float(f"{budget:.2g}")), timeout is not None
+    notes += [*_rounding(kind, advice, exact, rounded), *about_attempts, *_about(kind, advice, plan, given=given)]
+    notes += [*kind.notes(plan), *(advice.warnings if advice else ()), *kind.traps]
     notes.sort(key=lambda note: not note.startswith("warning:"))
     return Settings(
         **fields,
@@ -175,9 +160,23 @@ def settings_for(
         written=kind.written(rounded),
         attempts=K,
         undone=share,
-        snippet=_comments(kind, advice, plan, notes, given=timeout is not None) + kind.snippet(plan),
+        snippet=_comments(kind, advice, plan, notes, given=given) + kind.snippet(plan),
         notes=tuple(notes),
     )
+
+
+def _refuse_wrong_arguments(
+    log: ProbeLog | None, timeout: float | None, attempts: int | None, undone: float | None, cost: float
+) -> None:
+    if log is None and timeout is None:
+        raise RestartError("there is nothing to write: give a log to decide from, or a timeout")
+    for name, value in (("timeout", timeout), ("cost", cost)):
+        if value is not None and not (math.isfinite(value) and value >= 0 and (value > 0 or name == "cost")):
+            raise RestartError(f"the {name} is {value:g} s; it must be finite and positive")
+    if attempts is not None and attempts < 1:
+        raise RestartError(f"the number of attempts is {attempts}; it must be at least 1")
+    if undone is not None and not 0 < undone < 1:
+        raise RestartError(f"the share that may stay undone is {undone:g}; it must lie between 0 and 1")
 
 
 def _advice(
@@ -209,7 +208,7 @@ def _advice(
         decision = without_waits
     elif decision.verdict == "finite" and codes and "not-identified" not in codes:
         withheld = f"without the waits of {tool.title} the decision on the log is withheld ({', '.join(codes)})"
-        warnings.insert(0, f"warning: {withheld}; {ANALYZE_SAYS}")
+        warnings.insert(0, f"warning: {withheld}; {SEE_ANALYZE}")
     assert answer.cutoff is not None
     binding = answer.evidence.binding if answer.evidence else None
     return _Advice(decision, law, answer.cutoff.cutoff, waits, binding, tuple(warnings))
@@ -218,16 +217,14 @@ def _advice(
 def _nothing(tool: Tool, advice: _Advice, cost: float) -> tuple[str, ...]:
     """Why there is nothing to paste, and the warnings of the log."""
     waits = f" with the {seconds(advice.cost)} that {tool.title} itself waits before a restart"
-    why = (
-        f"waiting is the answer: no schedule of retries{waits if advice.cost > cost else ''} gains enough in every "
-        f"case that the log supports (the case that binds: {advice.binding}); `latfit analyze` says why"
-    )
+    why = f"waiting is the answer: no schedule of retries{waits if advice.cost > cost else ''} saves enough in every "
+    why += f"case that the log supports (the binding case: {advice.binding})"
     if advice.decision.verdict == "withheld":
         why = (
             f"the decision is withheld ({', '.join(advice.decision.withheld)}): the log does not show that cancelling "
-            f"and resubmitting after the formula's timeout is faster; {ANALYZE_SAYS}"
         )
-    return (f"nothing to paste: {why}", *advice.warnings)
+        why += "and resubmitting after the formula's timeout is faster"
+    return (f"nothing to paste: {why}; {SEE_ANALYZE}", *advice.warnings)
 
 
 def _delay(tool: Tool, advice: _Advice, retry: Retry) -> tuple[float, list[str]]:
@@ -263,30 +260,29 @@ def _attempts(
         q = advice.law.rho if tool.hedges else 1.0 - float(advice.law.cdf(t))
         if q >= 1:
             return K, 1.0, [f"warning: no probe of the log completed within {seconds(t)}: no job would end"]
+        K = attempts or (advice.retry.attempts if advice.retry else 2)
         if undone is not None and q > 0:
             needed = math.ceil(math.log(undone) / math.log(q) - 1e-9)
             K = attempts or min(max(2, needed), MAX_CANCELLATIONS + 1)  # one attempt alone never resubmits
-        else:
-            K = attempts or (advice.retry.attempts if advice.retry else 2)
     elif attempts is None:
-        notes.append(f"without a log nothing says how many attempts are needed: {K} are assumed")
+        notes.append(f"{K} attempts are assumed: only a log shows how many are needed")
     if tool.cap is not None and tool.cap < K:
         notes.append(f"warning: {tool.title} makes at most {counted(tool.cap, 'attempt')}, not {K}")
         K = tool.cap
     if advice is None:
         return K, None, notes
+    share, after = q**K, f"of the jobs stay undone after {counted(K, 'attempt')}"
     if schedule is not None and tool.schedules:
         limits = tool.limits_for(schedule.timeouts, advice.cutoff, K)
         share = float(np.prod(1.0 - advice.law.cdf(np.array(limits))))
-        left = f"{100 * share:.2g} % of the jobs stay undone after {counted(K, 'attempt')}"
-        return K, share, [*notes, f"{left}, the last of them of {seconds(limits[-1])}"]
-    left = f"{100 * q**K:.2g} % of the jobs stay undone after {counted(K, 'attempt')}"
+        return K, share, [*notes, f"{100 * share:.2g} % {after}, the last of them of {seconds(limits[-1])}"]
+    left = f"{100 * share:.2g} % {after}"
     if not tool.hedges and q > 0:
         left += f", up to {100 * q:.2g} % if retries repeat the first attempt: {tool.title} cuts the last one too"
         left = f"warning: {left}; let the caller wait longer for those" if q > 0.1 else left
     if any(warning.startswith(FAIL_TOGETHER) for warning in advice.warnings):
-        left += ", if attempts were independent; here, as the warnings say, more may stay undone"
-    return K, q**K, [*notes, left]
+        left += ", if attempts were independent; the warnings say why more may stay undone here"
+    return K, share, [*notes, left]
 
 
 def _rounding(tool: Tool, advice: _Advice | None, exact: float, rounded: float) -> list[str]:
@@ -311,42 +307,38 @@ def _about(tool: Tool, advice: _Advice | None, plan: Plan, *, given: bool) -> li
     notes = [f"it limits {tool.limits}"]
     if tool.resubmits:
         count = plan.attempts - (tool.counts == "retries")
-        notes.append(f"the counter is that of {tool.counts}: {count} for {counted(plan.attempts, 'attempt')}")
+        notes.append(f"the number counts {tool.counts}: {count} for {counted(plan.attempts, 'attempt')}")
     if advice is not None and not math.isclose(advice.cost, plan.pause):
         counted_as = "that cost is counted" if given else "the timeout is the optimum with that cost"
-        waits = f"with the waits of {tool.title} itself, {advice.cost:.4g} s pass before a restart on average"
-        notes.append(f"{waits}: {counted_as}")
+        notes.append(
+            f"{tool.title} restarts after {advice.cost:.4g} s on average, its own waits included: {counted_as}"
+        )
     if tool.jitters:
         why = "so that clients do not come back together"
-        notes.append(f"before each restart passes a random time too, evenly from 0 to {seconds(plan.jitter)}, {why}")
+        notes.append(f"a random wait of up to {seconds(plan.jitter)} is added before each restart, {why}")
     timeouts = advice.retry.timeouts if advice and advice.retry else ()
     if not tool.schedules and not tool.hedges and len(set(timeouts)) > 1:
         longest = f"the longest of {times_in_words(timeouts)}"
         notes.append(f"{tool.title} has one timeout for all attempts: it is {longest}")
-    if not tool.hedges:
-        notes.append(f"all attempts together take at most {seconds(tool.total(plan))}")
     if plan.pause > 0 and not tool.waits:
         where = "not written" if advice is None else "counted, not written"
         setting = f"{tool.title} has no setting for the wait between attempts"
         notes.append(f"{setting}: the cost of {plan.pause:g} s is {where}")
     if tool.hedges:
-        notes.append(
-            "a hedge does not cancel: the earlier attempts go on, so jobs end no later and need no more submissions "
-            "than with cancelling after the same time"
-        )
-    return notes
+        no_worse = "jobs end no later and need no more submissions than with cancelling after the same time"
+        return [*notes, f"a hedge does not cancel: the earlier attempts go on, so {no_worse}"]
+    return [*notes, f"all attempts together take at most {seconds(tool.total(plan))}"]
 
 
 def _comments(tool: Tool, advice: _Advice | None, plan: Plan, notes: list[str], *, given: bool) -> str:
     """What to know before pasting, as comments: what the snippet promises, and what speaks against it."""
-    if not tool.comment:
-        return ""
     lines = [note for note in notes if note.startswith("warning:")]
     if advice is not None and advice.retry is not None:
         promise = _promise(tool, advice, plan, ends_in_waiting=tool.schedules and not given)
-        lines = [f"latfit: {promise}. Retry only requests that may safely run twice.", *lines]
+        lines = [f"latfit: {promise}. Retry only idempotent requests.", *lines]
     begin = f"{tool.comment} "
-    return "".join(textwrap.fill(line, 100, initial_indent=begin, subsequent_indent=begin) + "\n" for line in lines)
+    wrapped = (textwrap.fill(line, 100, initial_indent=begin, subsequent_indent=begin) + "\n" for line in lines)
+    return "".join(wrapped) if tool.comment else ""
 
 
 def _promise(tool: Tool, advice: _Advice, plan: Plan, *, ends_in_waiting: bool) -> str:

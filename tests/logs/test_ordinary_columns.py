@@ -351,7 +351,7 @@ def test_quick_errors_without_outcomes_withhold_the_timeout(tmp_path, run):
     x = np.where(rng.random(600) < 0.2, rng.uniform(0.003, 0.005, 600), rng.lognormal(-1, 0.5, 600))
     pd.DataFrame({"latency": x.round(6)}).to_csv(tmp_path / "x.csv", index=False)
     told = " ".join(run("analyze", tmp_path / "x.csv", "--resamples", "0").stdout.split())
-    assert "Say first which outcomes are errors" in told
+    assert "State which outcomes are errors first" in told
     assert "--column status=NAME" in told
     assert "withheld" in run("timeout", tmp_path / "x.csv", "--json").stdout
     assert '"verdict": "finite"' in run("timeout", tmp_path / "x.csv", "--column", "status=", "--json").stdout

@@ -244,7 +244,7 @@ def test_progress_on_a_terminal(tmp_path):
         except OSError:  # the other end is closed
             pass
     assert process.wait(20) == 0
-    assert b"on their way" in shown
+    assert b"in flight" in shown
     assert b"completed" in shown
     assert b"; timeout " in shown or b"; no timeout " in shown
     assert b"stopped by SIGTERM" in shown

@@ -76,7 +76,7 @@ def test_contract(name, from_log):
     json.dumps(found)
     told = " ".join(found["notes"])
     assert "it limits" in told
-    assert (f"counter is that of {found['counts']}" in told) == TOOLS[name].resubmits
+    assert (f"number counts {found['counts']}" in told) == TOOLS[name].resubmits
     assert "stay undone" in told
 
 

@@ -105,6 +105,34 @@
     return a === null || b === null ? null : a + (b - a) * (x - line.x[n - 1]) / (line.x[n] - line.x[n - 1]);
   }
 
+  // What a chart shows inside its frame: areas, lines with or without dots, points and upright lines.
+  function shapes(view, chart) {
+    for (const band of chart.bands) {
+      const points = band.x.map((v, i) => view.x(v).toFixed(1) + "," + view.y(band.high[i]).toFixed(1))
+        .concat(band.x.map((v, i) => view.x(v).toFixed(1) + "," + view.y(band.low[i]).toFixed(1)).reverse());
+      shape("polygon", { class: band.style, points: points.join(" ") }, view.inside);
+    }
+    for (const line of chart.lines) {
+      shape("path", { class: line.style, d: view.path(line.x, line.y, line.steps) }, view.inside);
+      if (line.dots) line.x.forEach((v, i) => { if (line.y[i] !== null) shape("circle", { class: "small of-" + line.style, cx: view.x(v), cy: view.y(line.y[i]), r: 3 }, view.inside); });
+    }
+    chart.marks.forEach((mark, i) => {
+      if (mark.y === null) view.upright(mark.x, mark.style, mark.name, i % 3);
+      else shape("circle", { class: mark.style, cx: view.x(mark.x), cy: view.y(mark.y), r: 5 }, view.inside);
+    });
+  }
+  function legend(figure, drawn) {
+    const named = drawn.filter((one, i, all) => one.name && all.findIndex((other) => other.name === one.name) === i);
+    if (!named.length) return;
+    const list = element("ul", { className: "legend" });
+    figure.querySelector(".drawing").after(list);
+    for (const one of named) {
+      const item = element("li", {}, list), key = shape("svg", { width: 28, height: 10, "aria-hidden": "true" }, item);
+      shape("line", { class: one.style, x1: 1, x2: 27, y1: 5, y2: 5 }, key);
+      item.append(one.name);
+    }
+  }
+
   // A chart that stands still, with a readout under the pointer and, once it has the focus, by the arrow keys.
   function still(figure, chart) {
     const svg = shape("svg", { class: "chart", role: "img", tabindex: 0, "aria-label": chart.title + ": " + chart.y.label + " against " + chart.x.label + ". Arrow keys read values." });
@@ -116,30 +144,10 @@
     function draw() {
       width = Math.max(figure.clientWidth - 30, 240);
       view = frame(svg, chart, width, Math.min(Math.max(0.5 * width, 230), 340));
-      for (const band of chart.bands) {
-        const points = band.x.map((v, i) => view.x(v).toFixed(1) + "," + view.y(band.high[i]).toFixed(1))
-          .concat(band.x.map((v, i) => view.x(v).toFixed(1) + "," + view.y(band.low[i]).toFixed(1)).reverse());
-        shape("polygon", { class: band.style, points: points.join(" ") }, view.inside);
-      }
-      for (const line of chart.lines) {
-        shape("path", { class: line.style, d: view.path(line.x, line.y, line.steps) }, view.inside);
-        if (line.dots) line.x.forEach((v, i) => { if (line.y[i] !== null) shape("circle", { class: "small of-" + line.style, cx: view.x(v), cy: view.y(line.y[i]), r: 3 }, view.inside); });
-      }
-      chart.marks.forEach((mark, i) => {
-        if (mark.y === null) view.upright(mark.x, mark.style, mark.name, i % 3);
-        else shape("circle", { class: mark.style, cx: view.x(mark.x), cy: view.y(mark.y), r: 5 }, view.inside);
-      });
+      shapes(view, chart);
       cursor = shape("line", { class: "cursor", visibility: "hidden", y1: view.edge.top, y2: view.bottom }, svg);
     }
-    const legend = chart.lines.concat(chart.bands).filter((one, i, all) => one.name && all.findIndex((other) => other.name === one.name) === i);
-    if (legend.length) {
-      const list = element("ul", { className: "legend" }, figure);
-      for (const one of legend) {
-        const item = element("li", {}, list), key = shape("svg", { width: 28, height: 10, "aria-hidden": "true" }, item);
-        shape("line", { class: one.style, x1: 1, x2: 27, y1: 5, y2: 5 }, key);
-        item.append(one.name);
-      }
-    }
+    legend(figure, chart.lines.concat(chart.bands));
     let place = 0.5;
     function read() {
       const axis = chart.x, at = axis.log ? axis.low * Math.pow(axis.high / axis.low, place) : axis.low + place * (axis.high - axis.low);
@@ -172,7 +180,7 @@
     const law = { steps: given.law.steps };
     for (const name of ["t", "F", "M", "G", "H"]) law[name] = numbers(given.law[name]);
     for (const name of ["G", "H"]) if (!law[name].length) law[name] = law.t.map(() => 0);
-    const [low, high] = given.span, rho0 = outlierRatio(law);
+    const { low, high } = given.curve.x, rho0 = outlierRatio(law);
     const start = { t: given.timeout || given.cutoff, c: given.cost, rho: rho0, D: given.deadline };
     const state = { ...start };
     let changed = law, least = null;
@@ -228,9 +236,11 @@
   }
 
   function curveOf(state, update, say, low, high) {
-    const holder = $("curve"), readout = $("read-curve"), marks = given.marks;
-    const svg = shape("svg", { class: "chart", role: "group", "aria-label": "Expected duration against the timeout" });
+    const holder = $("curve"), readout = $("read-curve"), chart = given.curve;
+    const logged = { name: "if attempts are independent", style: "s0" }, overlay = { ...chart, marks: chart.marks.filter((mark) => mark.y === null) };
+    const svg = shape("svg", { class: "chart", role: "group", "aria-label": "Mean time of a job against the timeout" });
     holder.querySelector(".drawing").replaceChildren(svg);
+    legend(holder, [logged].concat(chart.lines, chart.bands));
     let width = 0, view = null, handle = null, law = null;
     const keep = (t) => Math.min(Math.max(t, low), high);
     const timeAt = (event) => {
@@ -245,30 +255,12 @@
       const times = Array.from({ length: 260 }, (_, i) => low * Math.pow(high / low, i / 259)).concat(least.t, now.t).sort((a, b) => a - b);
       const E = times.map((t) => expectedDuration(law, t, now.c)), end = E[E.length - 1], here = expectedDuration(law, now.t, now.c);
       const top = least.E * Math.min(4, Math.max(2.2, isFinite(end) ? 1.05 * end / least.E : 2.2));
-      const chart = { x: { label: "timeout", low, high, kind: "time", log: true }, y: { label: "mean time of a job", low: 0.85 * least.E, high: top, kind: "time" } };
-      view = frame(svg, chart, width, Math.min(Math.max(0.45 * width, 250), 340));
-      const { x, y, edge, inside, bottom, right } = view;
-      let a = times.indexOf(least.t), b = a;
-      while (a > 0 && E[a - 1] <= 1.05 * least.E) a--;
-      while (b < times.length - 1 && E[b + 1] <= 1.05 * least.E) b++;
-      shape("rect", { class: "window", x: x(times[a]), width: Math.max(x(times[b]) - x(times[a]), 1), y: edge.top, height: bottom - edge.top }, inside);
-      if (asLogged && given.band.x.length) {
-        const points = given.band.x.map((t, i) => x(t).toFixed(1) + "," + y(given.band.high[i]).toFixed(1))
-          .concat(given.band.x.map((t, i) => x(t).toFixed(1) + "," + y(given.band.low[i]).toFixed(1)).reverse());
-        shape("polygon", { class: "interval", points: points.join(" ") }, inside);
-      }
+      view = frame(svg, { x: chart.x, y: { ...chart.y, low: 0.85 * least.E, high: top } }, width, Math.min(Math.max(0.45 * width, 250), 340));
+      const { x, y, edge, bottom, inside } = view;
+      if (asLogged) shapes(view, overlay);
       shape("path", { class: "s0", d: view.path(times, E) }, inside);
-      if (asLogged && given.replay.length) shape("path", { class: "s2", d: view.path(given.replay.map((p) => p[0]), given.replay.map((p) => p[1])) }, inside);
       const clipped = times.findIndex((_, i) => E[i] <= top);
       if (clipped > 0 && width > 400) shape("text", { class: "clipped", x: x(times[clipped]) + 4, y: edge.top + 10 }, svg, "↑ goes on above");
-      if (asLogged) {
-        if (marks.waiting <= top) {
-          shape("line", { class: "limit", x1: edge.left, x2: right, y1: y(marks.waiting), y2: y(marks.waiting) }, inside);
-          shape("text", { class: "mark", x: right - 4, y: y(marks.waiting) - 5, "text-anchor": "end" }, svg, "waiting " + seconds(marks.waiting));
-        }
-        marks.schedule.forEach((t, i) => view.upright(t, "set", (i ? "then " : "resubmit ") + seconds(t), i + 1));
-        if (marks.current) view.upright(marks.current, "change", "now " + seconds(marks.current), marks.schedule.length + 1);
-      }
       handle = shape("g", { class: "handle", tabindex: 0, role: "slider", "aria-label": "Timeout", "aria-valuemin": low,
         "aria-valuemax": high, "aria-valuenow": now.t, "aria-valuetext": seconds(now.t) + ", expected duration " + seconds(here) }, svg);
       shape("line", { class: "chosen", x1: x(now.t), x2: x(now.t), y1: edge.top, y2: bottom }, handle);
