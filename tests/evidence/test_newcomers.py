@@ -104,7 +104,7 @@ def test_answers_determined_by_the_request_are_populations(run, tmp_path):
     rows = zip(_times(n), x.round(1), np.where(missing, 404, 200), strict=True)
     path = _written(tmp_path / "log.csv", "time,duration_ms,status", rows)
     done = run("analyze", path, "--resamples", 0)
-    assert "Latencies differ by log_status" in " ".join(done.stdout.split())
+    assert "Latencies depend on log_status" in " ".join(done.stdout.split())
     told = json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)
     assert (told["withheld"], told["evidence"]["mixing"]["column"]) == (["mixed"], "log_status")
     assert not json.loads(run("timeout", path, "--resamples", 0, "--json", "--where", "status=200").stdout)["withheld"]
