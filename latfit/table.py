@@ -169,22 +169,16 @@ class Column:
     @classmethod
     def concat(cls, name: str, parts: Sequence[Column | int]) -> Column:
         """The cells of several parts; a number stands for that many empty cells."""
-        labels = [pd.Series(part.labels) for part in parts if not isinstance(part, int)]
-        together = pd.concat(labels, ignore_index=True)
-        place, values = np.arange(len(together)), pd.Index(together, dtype=together.dtype)
-        rows = sum(part if isinstance(part, int) else part.codes.size for part in parts)
-        if isinstance(together.dtype, pd.StringDtype) and 2 * len(together) < rows:  # words, in every part
-            place, distinct = pd.factorize(together)
-            values = pd.Index(distinct, dtype=together.dtype)
-        codes, start = [], 0
+        codes, labels, start = [], [], 0
         for part in parts:
             if isinstance(part, int):
                 codes.append(np.full(part, -1, dtype=np.int32))
                 continue
-            end = start + len(part.labels)
-            codes.append(np.append(place[start:end], -1).astype(np.int32)[part.codes])
-            start = end
-        return cls(name, np.concatenate(codes), values)
+            codes.append(np.where(part.codes < 0, -1, part.codes.astype(np.int32) + np.int32(start)))
+            labels.append(pd.Series(part.labels))
+            start += len(part.labels)
+        together = pd.concat(labels, ignore_index=True)
+        return cls(name, np.concatenate(codes), pd.Index(together, dtype=together.dtype))
 
     def take(self, rows: Ints | Bools | slice) -> Column:
         return Column(self.name, self.codes[rows], self.labels)
