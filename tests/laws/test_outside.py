@@ -59,7 +59,7 @@ weibull = next(f for f in fits if f.name == "weibull")
 together = fit_batch("rayleigh", SampleBatch.of_samples(samples).given(0.0))
 np.savetxt("log.csv", rows[0], header="latency", comments="", fmt="%.1f")
 said = CliRunner().invoke(main, ["laws"]).output
-shown = CliRunner().invoke(main, ["fit", "log.csv", "--law", "rayleigh", "--json"])
+shown = CliRunner().invoke(main, ["fit", "log.csv", "--law", "rayleigh", "--unit", "s", "--json"])
 print(json.dumps({
     "rank": [f.name for f in fits].index("rayleigh"), "error": found.error, "sigma": found.params["sigma"],
     "std_error": found.std_errors["sigma"], "gain": weibull.log_likelihood - found.log_likelihood,

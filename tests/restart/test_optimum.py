@@ -266,7 +266,7 @@ def test_min_completions():
     law = Empirical.of(sample)
     assert optimal_timeout(law).timeout == 0.01
     assert optimal_timeout(law, min_completions=5).timeout == 12
-    with pytest.raises(RestartError, match="only 7 completions"):
+    with pytest.raises(RestartError, match="has only 7"):
         optimal_timeout(law, min_completions=8)
 
 
