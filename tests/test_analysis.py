@@ -22,7 +22,7 @@ def table(tmp_path, latency, *, status=None, submitted=None, **columns):
     if submitted is not None:
         frame["submitted"] = submitted
     frame.to_csv(tmp_path / "log.csv", index=False)
-    return latfit.read_log(tmp_path / "log.csv")
+    return latfit.read_log(tmp_path / "log.csv", unit="s")
 
 
 def codes(result):
@@ -119,7 +119,7 @@ def test_too_few_completions(tmp_path):
     assert "few-completions" in codes(result)
     assert result.timeout.withheld == ("few-completions",)
     assert result.to_dict()["timeout"]["timeout"] is None
-    assert "needs at least 5" in " ".join(to_text(result).split())
+    assert "a timeout needs 5 or more" in " ".join(to_text(result).split())
 
 
 def test_a_flat_curve_and_an_unidentified_optimum(tmp_path):
@@ -173,7 +173,7 @@ def test_failures_end_an_attempt(tmp_path):
 def test_tiny_logs_give_a_report(name, run):
     done = run("analyze", DATA / name, "--max-refused", 1, "--resamples", 19)
     assert done.returncode == 0, done.stderr
-    assert "needs at least" in " ".join(done.stdout.split())
+    assert "a timeout needs 5 or more" in " ".join(done.stdout.split())
 
 
 def test_the_report_fits_80_columns_and_puts_the_decision_first(egee):

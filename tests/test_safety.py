@@ -377,7 +377,7 @@ def test_markdown_shows_what_came_from_the_log_and_nothing_more(canary):
     frame.loc[0, "status"] = "<img src=x>|![y](z)\n# up"
     name = "<i>[x](y)`|![z](w)# 1.jsonl"
     frame.to_json(name, orient="records", lines=True)
-    result = latfit.analyze(latfit.read_log(name), by=column, **QUICK)
+    result = latfit.analyze(latfit.read_log(name, unit="s"), by=column, **QUICK)
     text = to_markdown(result, figures=["cdf.png"])
     plain = re.sub(r"\\[!-/:-@\[-`{-~]", "", text)  # without what is escaped
     *lines, figure = plain.strip().split("\n")

@@ -83,7 +83,8 @@ class Round:
         if self.law is not None:
             return derived.log_not_completed(self.law, u, self.law.cdf(u))
         assert self.survival is not None
-        return np.log(self.survival(u))
+        with np.errstate(divide="ignore"):  # none has
+            return np.log(self.survival(u))
 
     @cached_property
     def log_incomplete(self) -> Floats:
