@@ -263,14 +263,14 @@ def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], kept: Seq
     if table.num_rows != block.n_lines:
         return None  # blank lines, or records over several lines
     frame = table.to_pandas(use_threads=False, split_blocks=True, self_destruct=True)
-    return frame, block.first_line + np.arange(len(frame), dtype=np.int64), {}
+    return frame, block.first_line + np.arange(len(frame), dtype=np.int64), []
 
 
 def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Rows:
     """One record after the other, as text; a stray quote costs its own line only."""
     lines, at = block.lines(), 0
     rows: dict[int, list[str | None]] = {}
-    misshapen: dict[int, str] = {}
+    misshapen: list[tuple[int, str]] = []
     while at < len(lines):
         number, line = block.first_line + at, lines[at]
         if not line.strip() and delimiter not in line:  # tabs alone are empty fields
@@ -282,7 +282,7 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Rows:
             rows[number] = [field or None for field in fields]
         else:
             wrong = f"wrong number of fields: {len(fields)} instead of {len(names)}"
-            misshapen[number] = shown(len(misshapen), wrong)
+            misshapen.append((number, shown(len(misshapen), wrong)))
     frame = pd.DataFrame([*rows.values()], columns=list(names), dtype="str")
     return frame, np.fromiter(rows, np.int64, len(rows)), misshapen
 

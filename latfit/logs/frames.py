@@ -57,7 +57,7 @@ def from_frame(
     rows = rows.rename(columns=str)
     if rows.columns.has_duplicates:
         raise LogError(f"{FRAME}: two columns have the same name ({', '.join(rows.columns)})")
-    chunks = list(read_tables(iter([(rows, np.arange(1, len(rows) + 1), {})]), FRAME, how))
+    chunks = list(read_tables(iter([(rows, np.arange(1, len(rows) + 1), [])]), FRAME, how))
     times = chunks[0].submitted
     last = None if times is None or np.isnat(times).all() else np.nanmax(times)
     tables = probe_tables(iter(chunks), LogFacts(FRAME, "frame"), RowFilter(how, lambda: last))

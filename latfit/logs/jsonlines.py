@@ -94,7 +94,7 @@ class JsonArray(InferredFormat):
         return several and not rest.strip()
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        last = Records.unusable({})
+        last = Records.unusable()
         yield from read_tables(self.tables(source, last), source.name, options)
         yield last
 
@@ -127,7 +127,7 @@ def read_lines(
     source: Source, options: ReadOptions, parse: Callable[[str], Row | str | None], others: str, **how: Any
 ) -> Iterator[Records]:
     """The records of lines of text that `parse` makes an object of, else they are `others`; see `read_tables`."""
-    last = Records.unusable({})
+    last = Records.unusable()
     yield from read_tables(line_tables(source, parse, last, others, dtype="str"), source.name, options, **how)
     yield last
 
@@ -142,7 +142,7 @@ def _tables_of(block: Block) -> Iterator[Rows]:
                 read_options=pa.json.ReadOptions(block_size=len(block.data) + 1, use_threads=False),
             )
             if table.num_rows == block.n_lines:
-                yield _flat_table(table).to_pandas(use_threads=False), block.first_line + np.arange(block.n_lines), {}
+                yield _flat_table(table).to_pandas(use_threads=False), block.first_line + np.arange(block.n_lines), []
                 return
         except pa.ArrowInvalid:
             pass

@@ -145,7 +145,7 @@ class CellFormat(Format):
         """The cells of a log, as tables; `last` is the chunk for notes and counts that concern the whole log."""
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        reader, last, is_empty = self.reader(source, options), Records.unusable({}), True
+        reader, last, is_empty = self.reader(source, options), Records.unusable(), True
         for records in records_of(reader.tables(source, last), reader.records):
             is_empty = False
             yield records
@@ -168,8 +168,7 @@ class LineFormat(CellFormat):
 
     def row(self, line: str) -> Row | Sequence[str | None] | str | None:
         """The cells of a line; a text (`kind: detail`) says why it is refused; None: it is not a probe."""
-        entry = json_line(line) if self.paths else None
-        if entry is not None:
+        if self.paths and line.startswith("{") and isinstance(entry := json_object(line), dict):
             return self.cells_of(entry)
         if match := self.line.match(line):
             return self.probe(match.groupdict())
@@ -244,12 +243,6 @@ def json_object(line: str) -> dict[str, Any] | str:
     except (ValueError, RecursionError) as error:
         return f"unparseable line: {str(error)[:60]}"
     return value if isinstance(value, dict) else f"not an object: {line[:40]!r}"
-
-
-def json_line(line: str) -> dict[str, Any] | None:
-    """The object of a line of JSON, None where there is none."""
-    value = json_object(line) if line.startswith("{") else None
-    return value if isinstance(value, dict) else None
 
 
 def inside(value: Any, paths: str) -> Any:

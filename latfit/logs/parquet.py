@@ -55,7 +55,7 @@ def _batches(source: Source) -> Iterator[Rows]:
             elif str(field.type).startswith(("binary", "large_binary", "fixed_size_binary")):
                 text = frame[field.name].map(lambda data: data.decode(errors="backslashreplace"), na_action="ignore")
                 frame[field.name] = text
-        yield frame, row + np.arange(len(frame), dtype=np.int64), {}
+        yield frame, row + np.arange(len(frame), dtype=np.int64), []
         row += len(frame)
     if row - 1 != file.metadata.num_rows:
         rows = f"it has {row - 1} rows and says {file.metadata.num_rows}"

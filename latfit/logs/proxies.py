@@ -6,7 +6,7 @@ import re
 
 from latfit.errors import MissingColumn
 from latfit.logs.formats import register
-from latfit.logs.lines import APACHE_TIME, LineFormat, Row, chosen, epoch, json_line
+from latfit.logs.lines import APACHE_TIME, LineFormat, Row, chosen, epoch
 from latfit.logs.source import Source
 
 # upstream request, stream idle, downstream and stream duration timeouts; the client went away
@@ -38,8 +38,7 @@ class Caddy(LineFormat):
     def row(self, line: str) -> Row | str | None:
         """An object, or a time, a level, a logger, a message and an object with tabs between them."""
         before, _, text = line.rpartition("\t")
-        entry = json_line(text)
-        row = entry and self.cells_of(entry)
+        row = super().row(text)
         if not isinstance(row, dict) or None in (row["status"], row["method"]):
             return None
         if row["status"] == 0:

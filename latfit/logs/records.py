@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -66,11 +66,12 @@ class Records:
     answer: pd.Series | None = None
 
     @classmethod
-    def unusable(cls, refused: dict[int, str]) -> Records:
-        """Lines that could not even be split into fields: line number to reason."""
+    def unusable(cls, refused: Sequence[tuple[int, str]] = ()) -> Records:
+        """Lines that could not even be split into fields, with the reasons."""
         n = len(refused)
-        records = cls(np.fromiter(refused, np.int64, n), np.full(n, np.nan), np.full(n, UNKNOWN, np.int8))
-        records.reasons = dict(enumerate(refused.values()))
+        lines = np.array([line for line, _ in refused], dtype=np.int64)
+        records = cls(lines, np.full(n, np.nan), np.full(n, UNKNOWN, np.int8))
+        records.reasons = dict(enumerate(reason for _, reason in refused))
         return records
 
     def refuse(self, rows: Bools, reason: str | Callable[[int], str]) -> None:

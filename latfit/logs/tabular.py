@@ -42,7 +42,7 @@ MAX_KINDS_OF_EVENTS = 12  # with more, each row has a text of its own
 MIN_DUMMIES = 3  # negative latencies, all of them -1, that stand for lost probes
 
 Row = dict[str, Any]
-Rows = tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]  # their line numbers, and lines that hold none
+Rows = tuple[pd.DataFrame, NDArray[np.int64], list[tuple[int, str]]]  # their lines, and refused ones with reasons
 
 
 class TableReader:
@@ -105,7 +105,7 @@ class TableReader:
         return records
 
     def last(self) -> Records:
-        records = Records.unusable({}) if self.words is None else self.words.last()
+        records = Records.unusable() if self.words is None else self.words.last()
         records.as_lost = self.as_lost.total()
         submitted = " (--column submitted= refuses such rows instead)"
         for kind, verbs, what, hint in (
@@ -259,14 +259,14 @@ def row_tables(rows: Iterable[tuple[int, Any]], **how: Any) -> Iterator[Rows]:
     """
     cells: list[Any] = []
     numbers: list[int] = []
-    broken: dict[int, str] = {}
+    broken: list[tuple[int, str]] = []
     refused = 0
     for number, row in chain(rows, [(0, None)]):
-        if row is None or len(cells) == OBJECTS_AT_A_TIME or number in broken:
+        if row is None or OBJECTS_AT_A_TIME in (len(cells), len(broken)):
             yield pd.DataFrame(cells, **how), np.array(numbers, dtype=np.int64), broken
-            cells, numbers, broken = [], [], {}
+            cells, numbers, broken = [], [], []
         if isinstance(row, str):
-            broken[number] = shown(refused, row)
+            broken.append((number, shown(refused, row)))
             refused += 1
         elif row is not None:
             cells.append(row)

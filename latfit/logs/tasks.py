@@ -74,7 +74,7 @@ class Nextflow(TableFormat):
 
     def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
         if "latency" in self.columns:
-            none = Records.unusable({})
+            none = Records.unusable()
             duration, realtime = (seconds_of(frame[name], name, "ms", none) for name in ("duration", "realtime"))
             # both are rounded to 0.1 s from a second on, to 1 s from a minute on: the wait may be below 0 by that
             step = np.select([duration >= 60, duration >= 1], [1.0, 0.1], 0.001)

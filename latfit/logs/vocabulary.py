@@ -286,7 +286,7 @@ class OutcomeTally(OutcomeWords):
 
     def last(self) -> Records:
         """For example: `outcomes by 'code': 200 (2358), 404 (2604) completed; 502 (2) failed`; unknown words, too."""
-        records, parts = Records.unusable({}), []
+        records, parts = Records.unusable(), []
         for status in STATUSES:
             words = sorted((word, count) for (word, outcome), count in self.counts.items() if outcome == status)
             if words:

@@ -184,3 +184,20 @@ def test_a_task_of_celery_5_that_raised_took_the_time_since_it_was_received(tmp_
     )
     frame = latfit.read_log(tmp_path / "x").frame
     assert list(zip(frame["latency"], frame["status"], strict=True)) == [(0.165, "completed"), (2.0, "failed")]
+
+
+def test_many_elements_of_one_line_that_are_not_objects_are_refused_together(tmp_path):
+    path = tmp_path / "spans.json"
+    span = '{"traceId": "5982", "timestamp": 1502101460678880, "duration": 9357, "localEndpoint": {"serviceName": "a"}}'
+    path.write_text(f"[{span}," + '"",' * 300_000 + f"{span}]")
+    log = latfit.read_log(path, max_refused=1)
+    assert (log.facts.format, log.counts["completed"], log.facts.refused.count) == ("zipkin", 2, 300_000)
+
+
+def test_an_empty_object_among_requests_is_not_a_request(tmp_path):
+    path = tmp_path / "caddy.log"
+    path.write_text((DATA / "requests.caddy").read_text() + "{}\n")
+    plain = latfit.read_log(DATA / "requests.caddy", max_refused=1)
+    log = latfit.read_log(path, max_refused=1)
+    assert log.counts == plain.counts
+    assert sum(log.facts.skipped.values()) == 1 + sum(plain.facts.skipped.values())
