@@ -549,7 +549,7 @@ def _evidence_in_numbers(cells: Cells, units: bool) -> dict[str, float]:
         "clock_cells": cells.kind == "clock",
         "epoch": cells.epoch is not None,
         "rising": min(1.0, values.size / 20) if cells.rises and not cells.epoch and cells.kind != "duration" else 0,
-        "impossible": too_long or (positive.size > 4 and (positive < 0).mean() > 0.3),
+        "impossible": cells.words != ("latency",) and (too_long or (positive.size > 4 and (positive < 0).mean() > 0.3)),
         "negative": positive.size > 0 and (positive < 0).mean() > 0.1,
         "codes": 0 < different <= MAX_OUTCOME_WORDS and is_http_column(cells.text),
         "constant": constant,
