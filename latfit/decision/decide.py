@@ -13,9 +13,8 @@ import latfit.decision.recommend as timeouts
 from latfit.curve import MIN_COMPLETIONS
 from latfit.decision.fits import elaborate, joint, put_to_use, ranked, tested
 from latfit.decision.prepare import Key, Options, Prepared, prepare
-from latfit.decision.result import Current, Decision, Evidence, JudgedWorld, LatencySummary, Recommendation, Warned
+from latfit.decision.result import Current, Decision, Evidence, LatencySummary, Recommendation, Warned
 from latfit.decision.schedule import (
-    INDEPENDENT,
     MAX_LOAD,
     Choice,
     Strata,
@@ -28,7 +27,7 @@ from latfit.errors import FitError, LatfitError, SampleError, counted
 from latfit.evidence import dependence, mixing
 from latfit.evidence.changes import find_changes
 from latfit.evidence.replay import replay_logs
-from latfit.evidence.worlds import Survey, survey
+from latfit.evidence.worlds import INDEPENDENT, Survey, survey
 from latfit.fitting import Fit, fit, fitted_law
 from latfit.laws import Empirical
 from latfit.numbers import finite
@@ -255,8 +254,7 @@ def _of_log(
     """The evidence but for the replay; `repeated` is the formula's timeout without limit over waiting, by world."""
     probes, absent = case.seen, [None] * len(strata.names)
     forever: Sequence[float | None] = absent if repeated is None else repeated
-    kinds = [(INDEPENDENT, None), *((world.kind, world.z) for world in known.worlds)]
-    rows = zip(strata.names, kinds, choice.ratios if choice else absent, forever, strict=True)
+    rows = zip((INDEPENDENT, *known.worlds), choice.ratios if choice else absent, forever, strict=True)
     drift = None
     if probes.submitted is not None:
         drift = find_changes(probes.submitted, probes.latency, probes.status, case.cutoff.cutoff)
@@ -265,7 +263,7 @@ def _of_log(
         mixing=mixing(probes, known.worlds, dict(zip(strata.names, forever, strict=True))),
         dependence=dependence(probes),
         drift=drift,
-        worlds=tuple(JudgedWorld(name, *kind, ratio, ever) for name, kind, ratio, ever in rows),
+        worlds=tuple(world.judged(ratio, ever) for world, ratio, ever in rows),
         binding=choice.binding if choice else None,
         columns_used=known.used,
         columns_left_out=tuple(known.left_out.items()),
@@ -297,7 +295,7 @@ def apply_evidence(
     """The recommendation, withheld where a supported world makes it, repeated for ever, slower than waiting."""
     facts, retry = case.seen.facts, choice.retry if choice is not None else None
     against = [world for world in evidence.worlds[1:] if (world.unlimited or 0.0) > 1]
-    if formula.timeout == 0 and choice is not None and retry is None and evidence.binding != INDEPENDENT:
+    if formula.timeout == 0 and choice is not None and retry is None and evidence.binding != INDEPENDENT.name:
         against = [world for world in evidence.worlds if world is evidence.binding_world]
     codes = ["dependent" if world.kind in ("job", "time", "spell") else "mixed" for world in against]
     if (facts.queue or facts.work) and formula.verdict == "finite":

@@ -11,6 +11,7 @@ import numpy as np
 from latfit.decision.prepare import Censoring
 from latfit.errors import SampleError
 from latfit.evidence import Changes, Dependence, Mixing, Replay
+from latfit.evidence.worlds import World
 from latfit.fitting import Fit, GoodnessOfFit, JointRatio
 from latfit.laws import Law
 from latfit.numbers import finite
@@ -158,23 +159,6 @@ class Current:
 
 
 @dataclass(frozen=True)
-class JudgedWorld:
-    """A world that the log supports, and the ratio of duration to waiting in it, at the schedule that was looked at.
-
-    `unlimited` is the same ratio at the formula's timeout, repeated for ever; ∞ where some jobs never end.
-    """
-
-    name: str
-    kind: str
-    z: float | None
-    ratio: float | None
-    unlimited: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "kind": self.kind, "z": self.z, "ratio": finite(self.ratio)}
-
-
-@dataclass(frozen=True)
 class Evidence:
     """What the log says on whether the theory applies to it; None where it cannot be seen."""
 
@@ -183,21 +167,21 @@ class Evidence:
     dependence: Dependence | None = None
     drift: Changes | None = None
     replay: Replay | None = None
-    worlds: tuple[JudgedWorld, ...] = ()
+    worlds: tuple[World, ...] = ()
     binding: str | None = None
     columns_used: tuple[str, ...] = ()
     columns_left_out: tuple[tuple[str, str], ...] = ()
 
     @property
-    def binding_world(self) -> JudgedWorld | None:
-        return next((judged for judged in self.worlds if judged.name == self.binding), None)
+    def binding_world(self) -> World | None:
+        return next((world for world in self.worlds if world.name == self.binding), None)
 
     def to_dict(self) -> dict[str, Any]:
         names = ("mixing", "dependence", "drift", "censoring")
         return {
             **{name: getattr(self, name) and getattr(self, name).to_dict() for name in names},
             "replay": self.replay and self.replay.summary(),
-            "worlds": [judged.to_dict() for judged in self.worlds],
+            "worlds": [world.to_dict() for world in self.worlds],
             "binding": self.binding,
             "columns_used": list(self.columns_used),
             "columns_left_out": [{"name": name, "why": why} for name, why in self.columns_left_out],

@@ -14,7 +14,7 @@ import numpy as np
 
 from latfit.curve import MIN_COMPLETIONS, Counts, weights_of_ended
 from latfit.decision.prepare import Options
-from latfit.evidence.worlds import NEGLIGIBLE, World
+from latfit.evidence.worlds import INDEPENDENT, NEGLIGIBLE, World
 from latfit.numbers import Bools, Floats, Ints
 from latfit.resample import RESAMPLES, interval, resampled_curves
 from latfit.restart import retry as retries
@@ -22,7 +22,6 @@ from latfit.restart.retry import Attempt, Retry, ScheduleGrid
 from latfit.sample import CENSORED, COMPLETED, FAILED, LatencySample
 from latfit.table import Codes
 
-INDEPENDENT = "independent"
 MAX_STRATA_TOGETHER = 2000  # of several logs: arrays of some ten megabytes
 MAX_LOAD = 1.0  # extra submissions per job if every retry repeats the first fate: at most twice the load
 
@@ -74,7 +73,7 @@ class Strata:
             weight,
             cutoff,
             cost,
-            names=(INDEPENDENT, *(world.name for world in worlds)),
+            names=(INDEPENDENT.name, *(world.name for world in worlds)),
             rows=(np.cumsum(present) - 1)[codes],
             sizes=sizes[present],
             world=np.repeat(np.arange(counts.size), counts)[present],

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import bdtrc, ndtr, ndtri, pdtrc
 
 from latfit.evidence.probes import evenly
-from latfit.numbers import Bools, Floats, Ints
+from latfit.numbers import Bools, Floats, Ints, finite
 from latfit.table import CENSORED, COMPLETED, OWN_STATUS, Column, ProbeTable
 
 BEYOND_CHANCE = 2.5  # standard deviations; divided among the columns, and among the pairs, that are looked at
@@ -28,6 +28,7 @@ SAME_OUTCOME = 0.95  # share of the rarer outcome that a column tells, from whic
 # what JMeter measures with each sample: no log can tell such a consequence of a hang from its cause
 MEASURED_WITH_THE_LATENCY = {"jmeter": ("Latency", "Connect", "IdleTime", "bytes", "sentBytes")}
 NEGLIGIBLE = 0.02  # a gain below it is none: the answer is to wait; a share of variance below it is not worth a word
+NO_STRATA = np.empty(0, dtype=np.int64)
 MAX_WORLDS_OF_A_KIND = 12  # the strongest; columns of the same content make many alike
 
 
@@ -37,14 +38,27 @@ class World:
 
     A retry stays in its stratum with the chance e^(−elapsed/span). `z` says how far beyond chance attempts resemble
     their neighbours, `shared` which part of the variance of ranks lies between the cells, seen and unseen.
+    Once judged, it has no strata but the `ratio` of duration to waiting at the schedule that was looked at, and the
+    same at the formula's timeout repeated for ever, `unlimited`: ∞ where some jobs never end, None where unknown.
     """
 
     name: str
-    kind: str  # column, pair, cell, job, time or spell
-    strata: Ints
+    kind: str  # column, pair, cell, job, time or spell; independent where there is no partition
+    strata: Ints = field(repr=False)
     z: float
     span: float = np.inf
     shared: float = 0.0
+    ratio: float | None = None
+    unlimited: float | None = None
+
+    def judged(self, ratio: float | None, unlimited: float | None) -> World:
+        return replace(self, strata=NO_STRATA, ratio=ratio, unlimited=unlimited)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "kind": self.kind, "z": finite(self.z), "ratio": finite(self.ratio)}
+
+
+INDEPENDENT = World("independent", "independent", NO_STRATA, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
