@@ -439,7 +439,7 @@ class _Resolver:
             decimals = (len(text.partition(".")[2]) for text in column.text[:100] if "e" not in text.lower())
             many = max(decimals, default=0) >= 5
             scores["s"].add_content(many_decimals=many, fractions=not many and middle < 10)
-        elif np.unique(values).size >= 5:
+        elif np.unique(values).size >= 5 and middle < 1e5:  # larger ones may well be microseconds
             in_ms = sum(w for w, system in systems if system["unit"] == "ms") / sum(w for w, _ in systems)
             scores["ms"].add_content(whole_numbers=in_ms)
             scores["s"].add_content(whole_numbers=1 - in_ms)

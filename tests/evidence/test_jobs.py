@@ -195,7 +195,9 @@ def test_numbers_that_do_not_number_attempts(tmp_path):
 
 @pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, None])
 def test_values_that_are_not_names_are_not_jobs(cell):
-    log = latfit.from_frame(pd.DataFrame({"latency": np.arange(1.0, 41.0), "id": [cell] * 40, "attempt": [1, 2] * 20}))
+    log = latfit.from_frame(
+        pd.DataFrame({"latency": np.arange(1.0, 41.0), "id": [cell] * 40, "attempt": [1, 2] * 20}), unit="s"
+    )
     assert attempts_of(log.table) is None
     assert probes_of(log).job is None
 

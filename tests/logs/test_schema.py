@@ -139,3 +139,26 @@ def test_a_latency_between_whole_milliseconds_and_latfits_own_seconds_is_a_quest
     assert log.frame["submitted"].iloc[1] == pd.Timestamp("2026-03-02 00:00:04Z")
     table.rename(columns={"datetime": "submitted"}).to_csv(path, index=False)
     assert latfit.read_log(path).frame["latency"].max() == table["latency"].max()
+
+
+@pytest.mark.parametrize(
+    ("columns", "unit", "is_certain"),
+    [
+        (("timestamp", "url", "latency", "status"), "ms", True),
+        (("timestamp", "latency", "status"), "ms", False),
+        (("latency", "status"), "s", False),
+        (("timestamp", "rtt"), "ms", False),
+    ],
+)
+def test_ordinary_tables_of_milliseconds_are_not_read_as_seconds(columns, unit, is_certain, tmp_path):
+    rng, n = np.random.default_rng(1), 400
+    latency = rng.lognormal(5, 0.7, n).astype(int) * (1000 if "rtt" in columns else 1)  # in microseconds
+    sent = pd.Timestamp("2026-03-02") + pd.to_timedelta(2 * np.arange(n), unit="s")
+    codes = rng.choice(["200", "500"] if "url" in columns else ["ok", "error"], n)
+    cells = {"timestamp": sent.astype(str), "url": "/a", "latency": latency, "rtt": latency, "status": codes}
+    pd.DataFrame(cells)[list(columns)].to_csv(path := tmp_path / "x.csv", index=False)
+    if is_certain:
+        assert latfit.read_log(path).facts.unit == unit
+    else:
+        with pytest.raises(latfit.LatfitError, match=f"Choose one: --unit {unit}, or"):
+            latfit.read_log(path)
