@@ -23,7 +23,8 @@ def plain(text):
 
 def disagreements(result):
     """What the page or the text says of a decision that its JSON does not, and the other way round."""
-    document, page, text = result.to_dict(), to_html(result), plain(to_text(result, full=True))
+    document, page = result.to_dict(), to_html(result)
+    text = SPACE.sub(" ", to_text(result, full=True))  # in which a name from the log may look like a tag
     (headline,) = map(plain, re.findall("<h1>(.*?)</h1>", page, re.DOTALL))
     retry = document["timeout"]["retry"]
     wanted = "" if retry is None else f"Resubmit after {times_in_words(retry['timeouts'])}, then wait"
