@@ -15,7 +15,7 @@ def frame(latency, seconds=None, **columns):
     made = pd.DataFrame({"latency": latency, **columns})
     if seconds is not None:
         made["submitted"] = START + pd.to_timedelta(seconds, unit="s")
-    return latfit.from_frame(made)
+    return latfit.from_frame(made, unit="s")
 
 
 def seen():

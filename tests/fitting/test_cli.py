@@ -30,7 +30,7 @@ def test_likelihood_text_and_a_law_that_cannot_be_fitted(call):
     done = call(EGEE, "--law", "lognormal", "--law", "discrete", "--bootstrap", 0)
     assert done.exit_code == 0
     assert done.stdout.index("Could not be fitted: discrete") < done.stdout.index("lognormal")
-    assert "takes the parameters as known" in done.stdout
+    assert "p known ignores that the parameters were" in done.stdout
     assert "p boot" not in done.stdout
 
 
