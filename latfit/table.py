@@ -106,6 +106,7 @@ class LogFacts:
         column's `name`, its `cells`, the `times` beside it, the `format`, or a sentence.
     columns : the role of each column that has one, and why: the name to (role, reason).
     outcome_columns : further columns that may tell how a probe ended, by their names and cells.
+    reading_options : the options that it was read with, as they are written on a command line.
     """
 
     path: str
@@ -124,6 +125,7 @@ class LogFacts:
     unit_evidence: str = ""
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     outcome_columns: tuple[str, ...] = ()
+    reading_options: str = ""
 
     def __add__(self, other: LogFacts) -> LogFacts:
         def joined(some: str, more: str) -> str:
@@ -143,7 +145,10 @@ class LogFacts:
             columns={**other.columns, **self.columns},
             outcome_columns=tuple(dict.fromkeys(self.outcome_columns + other.outcome_columns)),
             unit_evidence=self.unit_evidence or other.unit_evidence,
-            **{name: getattr(self, name) or getattr(other, name) for name in ("queue", "work", "unit")},
+            **{
+                name: getattr(self, name) or getattr(other, name)
+                for name in ("queue", "work", "unit", "reading_options")
+            },
         )
 
 

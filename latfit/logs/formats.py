@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -87,6 +88,15 @@ class ReadOptions:
         asked = {Condition.parse(text).column for text in self.where}
         attempts = attempt_column(names)
         return [name for name in names if name in asked or (attempts and name in (attempts, *job_columns(names)))]
+
+    def as_flags(self) -> str:
+        """The options as they are written on a command line."""
+        words = [("column", f"{role}={name}") for role, name in self.columns.items()]
+        words += [("status", f"{status}={word}") for word, status in self.statuses.items()]
+        words += [("where", condition) for condition in self.where]
+        single = ("unit", "time_format", "timezone", "year", "since", "until", "pattern")
+        words += [(name.replace("_", "-"), str(value)) for name in single if (value := getattr(self, name)) is not None]
+        return " ".join(f"--{name} {shlex.quote(value)}" for name, value in words)
 
     @property
     def named_columns(self) -> dict[str, str]:

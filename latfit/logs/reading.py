@@ -51,6 +51,7 @@ def open_log(
 ) -> ProbeLog | HistogramLog:
     """What a path holds, by the options of `read_log`, of which histograms take `unit` and `where`."""
     how = ReadOptions(**options)
+    again = f"--format {format} {how.as_flags()}".strip() if format else how.as_flags()
     row_filter = None
     tables: list[ProbeTable] = []
     histograms: list[HistogramLog] = []
@@ -64,7 +65,9 @@ def open_log(
                 else:
                     row_filter = row_filter or RowFilter(how, lambda: _log_end(path, format, options))
                     queue = kind.waits_in_queue(source.text)
-                    facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=queue, work=kind.work)
+                    facts = LogFacts(
+                        source.name, kind.name, kind=kind.kind, queue=queue, work=kind.work, reading_options=again
+                    )
                     tables += probe_tables(kind.read(source, how), facts, row_filter)
             except LogError as error:
                 message = str(error) if source.name in str(error) else f"{source.name}: {error}"

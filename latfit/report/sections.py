@@ -34,6 +34,7 @@ from latfit.units import seconds, times_in_words
 if TYPE_CHECKING:
     from latfit.analysis import Analysis, Group
     from latfit.decision import Decision, FittedLaw
+    from latfit.decision.result import LatencySummary
     from latfit.fitting import JointRatio
     from latfit.outliers import OutlierRatio
     from latfit.restart.retry import Retry
@@ -128,6 +129,8 @@ def advice(result: Analysis) -> Advice:
     reasons = _withheld_reasons(result) if chosen.verdict == "withheld" else []
     if retry is not None:
         target, figures = f"{times_in_words(retry.timeouts)}, then wait", _schedule_figures(retry)
+        if (latency := result.decision.latency) and (variation := _variation(latency)):
+            figures.append(("variation", f"coefficient {variation}."))
     else:
         target, reasons = ", ".join(result.by) if name == "group" else "", [*_why_waiting(result), *reasons]
         waiting = None if verdict["tone"] == "ask" else chosen.formula.at_cutoff
@@ -269,7 +272,7 @@ def _steps(result: Analysis, verdict: str, more: int) -> tuple[tuple[str, str], 
         verdict = "group"
     elif verdict in ("set", "wait") and mixed and mixing is not None and not result.groups:
         verdict = "mixed"
-    names = {"log": shlex.quote(printable(path)), "where": where}
+    names = {"log": f"{shlex.quote(printable(path))} {result.facts.reading_options}".strip(), "where": where}
     names["column"] = shlex.quote(mixing.column.name) if mixing else ""
     command, purpose = WORDS["next"][verdict]
     rest = (
@@ -441,15 +444,20 @@ def _latency_section(result: Analysis) -> Section:
         return Section("Latency", (clock,))
     moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
     summary = f"Of the completed: {moments}, from {between(latency.min, latency.max)}. {clock}"
-    ratio = [] if latency.variation is None else [f"The standard deviation is {latency.variation:.2f} × the mean"]
-    if ratio and latency.variation_interval is not None:  # Pal & Reuveni 2017
-        low, high = latency.variation_interval
-        meaning = "above 1, retries pay if they are independent" if low > 1 else "it may be above or below 1"
-        meaning = "below 1, by itself no reason to cancel" if high < 1 else meaning
-        ratio = [f"{ratio[0]} ({low:.2f} to {high:.2f}): {meaning}."]
     columns = tuple(f"{100 * float(q):g} %" for q in latency.quantiles)
     quantiles = tuple(map(seconds, latency.quantiles.values()))
+    ratio = [f"Coefficient of variation {variation}."] if (variation := _variation(latency)) else []
     return Section("Latency", (summary, *ratio), columns, (quantiles,), keys=0)
+
+
+def _variation(latency: LatencySummary) -> str | None:
+    """Standard deviation over mean, with what its interval says of independent retries (Pal & Reuveni 2017)."""
+    if latency.variation is None or latency.variation_interval is None:
+        return latency.variation and f"{latency.variation:.2f}"
+    low, high = latency.variation_interval
+    meaning = "above 1, independent retries pay" if low > 1 else "it may be above or below 1"
+    meaning = "below 1, by itself no reason to cancel" if high < 1 else meaning
+    return f"{latency.variation:.2f} ({low:.2f} to {high:.2f}): {meaning}"
 
 
 def fits_section(fits: Sequence[FittedLaw], title: str = "Fitted laws, best first") -> Section:

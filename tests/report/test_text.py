@@ -1,7 +1,9 @@
 """The report as text: what comes first, 80 columns whatever the names, tables for papers, cells that run nothing."""
 
 import csv
+import json
 import re
+import shlex
 import subprocess
 import textwrap
 from dataclasses import replace
@@ -9,10 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import latfit
 from conftest import EGEE
 from latfit._system import inert
+from latfit.cli import main
 from latfit.fitting import fits_table
 from latfit.logs import LogFacts
 from latfit.report import to_markdown, to_text
@@ -260,6 +264,18 @@ def test_a_long_command_can_be_pasted(width):
     done = subprocess.run(["sh", "-c", pasted], capture_output=True, text=True, check=True)
     words = ["latfit", "settings", "TOOL", "/a folder/with a long name/requests.csv", "--where", "site=Hacker News"]
     assert done.stdout.splitlines() == [*words, "--cost", "5"]
+
+
+def test_the_next_command_reads_the_log_with_the_same_options(tmp_path):
+    path = tmp_path / "took.csv"
+    table = pd.DataFrame({"took": np.arange(1, 301), "zone": ["a b", "c"] * 150, "end": ["up", "down"] * 150})
+    table.to_csv(path, index=False)
+    options = {"columns": {"latency": "took"}, "unit": "ms", "statuses": {"up": "completed", "down": "lost"}}
+    log = latfit.read_log(path, format="csv", where=["zone=a b"], **options)
+    step = next(step for step, _ in advice(latfit.analyze(log, resamples=0)).steps if " analyze " in step)
+    done = CliRunner().invoke(main, [*shlex.split(step.removeprefix("latfit"))[:-2], "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["log"]["completed"] == len(log.frame) == 150
 
 
 @pytest.mark.parametrize(("timed", "command"), [(True, "drift"), (False, "read")])
