@@ -118,7 +118,7 @@ def _about_figures(case: Prepared, chosen: Recommendation) -> Coded:
         low, high = chosen.within_5pct
         gain = chosen.speed_up_vs_cutoff
         lost = case.cutoff.assumed and case.ratio.count > 0  # nobody waits just until that cutoff
-        if finite and gain is not None and gain < 1.05 and not lost:
+        if finite and chosen.retry is None and gain is not None and gain < 1.05 and not lost:
             text = f"even waiting until the cutoff takes only {100 * (gain - 1):.1f} % longer"
             yield "flat", f"the choice hardly matters: {text}"
         elif high > 4 * low and (finite or low <= sample.completed.quantiles([0.5])[0]):

@@ -96,7 +96,8 @@ def guarantee_advice(guarantee: Guarantee, path: str) -> Advice:
     """The decision on a histogram in a few lines."""
     best, remedies, log = guarantee.optimum, WORDS["histogram_remedies"], shlex.quote(printable(path))
     cautions = tuple((sentence(each.message), remedies.get(each.code, "")) for each in guarantee.warnings[:2])
-    again = (f"latfit analyze {log} --lost N --cost C", "bounds that count what was lost and what a restart costs")
+    lost, counted_in = guarantee.histogram.lost or "N", "what was lost and what a restart costs"
+    again = (f"latfit analyze {log} --lost {lost} --cost C", f"bounds that count {counted_in}")
     kind = "few" if best is None else "wait" if best.timeout is None else "set"
     if guarantee.withheld and best is not None:
         kind = "dependent" if guarantee.harmed is None else "series"
