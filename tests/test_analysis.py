@@ -205,6 +205,7 @@ def test_output_folder_holds_everything(run, tmp_path):
     assert "![cdf.svg](cdf.svg)" in (tmp_path / "out" / "report.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_show_their_numbers(egee, name):
     page = figure(egee, name)

@@ -183,6 +183,7 @@ def random_sample(rng, k):
     return sample.cut(float(np.quantile(x, 0.9)) + 1) if k % 2 else sample
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", [0.0, 5.0])
 def test_rows_are_the_laws_of_their_samples(cost):
     rng = np.random.default_rng(1)

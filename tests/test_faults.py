@@ -126,6 +126,7 @@ def test_a_full_disk_leaves_the_old_file(name, place):
         assert output.read_text().startswith('{"probes": 60')
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LINUX, reason="mounts a small file system")
 def test_a_small_disk_that_is_really_full(place):
     disk = place / "disk"
@@ -224,6 +225,7 @@ def test_a_journal_is_not_written_through_a_link(place):
         assert (place / "other").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_standard_input_onto_a_file_that_exists(place):
     (place / "out.csv").write_text("old")
     with (place / "log.csv").open() as log:

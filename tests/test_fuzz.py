@@ -49,6 +49,7 @@ def test_4_cases_through_the_shell(seed, tmp_path):
     assert broken_in_a_shell(case, tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_seed_is_always_the_same_case():
     assert [make_case(seed) for seed in range(50)] == [make_case(seed) for seed in range(50)]
     assert {make_case(seed).kind for seed in range(1500)} == set(KINDS)
@@ -81,6 +82,7 @@ def test_a_disagreement_between_the_four_ways_is_found(tmp_path, monkeypatch):
         assert any(told.startswith("timeout: ") for told in disagreements(path, tmp_path))
 
 
+@pytest.mark.slow
 def test_a_page_that_is_not_inert_is_found():
     page = to_html(latfit.analyze([1.0, 2, 3, 4, 5, 6, 7], laws=["exponential"], test=False, resamples=0))
     assert wrong_page(page) == []

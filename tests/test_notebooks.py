@@ -311,6 +311,7 @@ def test_research():
     assert names["latex"].count(r"\\") == 1 + len(names["fits"])
 
 
+@pytest.mark.slow
 def test_every_erratum_is_computed():
     blocks = re.findall(r"^```python\n(.*?)^```", ERRATA.read_text(), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^### ([VGC]\d+)\. ", ERRATA.read_text(), flags=re.MULTILINE)

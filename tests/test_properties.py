@@ -365,6 +365,7 @@ def test_no_timeout_with_five_completions_beats_the_optimum(sample, cost, timeou
         assert best.expected_duration is not None or math.isinf(E_J), t
 
 
+@pytest.mark.slow
 @examples(15)
 @given(st.sampled_from(["weibull(shape=0.7,scale=50)", "lognormal(mu=4,sigma=1.2)", "gamma(shape=3,scale=20)",
                         "log-logistic(shape=2,scale=60)", "erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])"]),

@@ -81,6 +81,7 @@ def test_the_quota_of_a_container_counts(member_of, files, cores, tmp_path, monk
     assert usable_cores(tmp_path / "absent", tmp_path) == 16
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_no_parser_is_left_running_when_a_command_ends(tmp_path, ending):

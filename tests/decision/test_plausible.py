@@ -12,6 +12,7 @@ def _log(path, latencies, gap):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slow", "gap", "words"),
     [(3.0e6, 0.2, "times faster than by waiting"), (40.0, 0.01, "longer than the log")],

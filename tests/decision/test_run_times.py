@@ -13,6 +13,7 @@ def written(tmp_path, **columns):
     return latfit.analyze(latfit.read_log(path), resamples=0, test=False).to_dict()["timeout"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "code"), [("runtime_s", "work"), ("exec_time_seconds", "work"), ("queue_wait_s", "queue")]
 )

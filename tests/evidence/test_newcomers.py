@@ -148,6 +148,7 @@ def test_endpoints_with_ids_in_their_names_are_populations(run, tmp_path):
     assert {group["path"] for group in done["groups"]} == {"/report/*", "/users/*"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("latency", "word"), [("-1", "timeout"), ("0", "timed out"), ("0.0", "DEADLINE_EXCEEDED"), ("-1", "error")]
 )

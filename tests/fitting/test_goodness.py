@@ -137,6 +137,7 @@ def test_resamples_look_like_the_log():
     assert all(s.n == sample.n and (s.completed.values % 1 == 0).all() for s in again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in law_names() if issubclass(get_law(name), ContinuousLaw)])
 def test_draws_follow_the_law(name):
     law = parse_law(get_law(name).examples[0])

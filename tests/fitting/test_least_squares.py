@@ -48,6 +48,7 @@ def test_failures_and_early_censoring_leave_the_risk_set():
     np.testing.assert_allclose(Target.of(sample, 0.0).y[0], [0.25, 0.25, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", DEFAULT_LAWS)
 def test_against_scipy(egee, law):
     found = fit(egee, [law], method="ls")[0]

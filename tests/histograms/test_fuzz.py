@@ -11,12 +11,14 @@ from fuzzing.rule import broken
 from latfit.cli import main
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAKERS)
 def test_damaged_histograms(kind, tmp_path):
     told = {seed: broken(make_case(seed, kind), tmp_path) for seed in range(25)}
     assert {seed: wrong for seed, wrong in told.items() if wrong} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAKERS)
 def test_most_undamaged_histograms_get_an_answer(kind, tmp_path):
     if kind == "hdr":

@@ -81,6 +81,7 @@ def test_cdf_rises_from_0_to_1_and_complements_the_survival(law):
     assert S[-1] == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(laws(SMOOTH))
 def test_ppf_inverts_cdf(law):
@@ -95,6 +96,7 @@ def test_ppf_inverts_cdf(law):
     assert law.ppf(1.0) == high
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(laws(), st.sampled_from([1e-3, 1000.0, 3600.0]))
 def test_the_unit_of_time_does_not_matter(law, factor):

@@ -75,6 +75,7 @@ def laws_with_lists(draw):
     return kind(times, probs) if kind is Discrete else kind([0.0, *times], probs)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(laws_with_lists(), st.floats(0, 1.2), st.integers(0, 4))
 def test_laws_with_lists_against_mpmath(law, level, n):

@@ -72,6 +72,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_law_registered_from_outside_works_everywhere(tmp_path):
     (tmp_path / "rayleigh.py").write_text(RAYLEIGH)
     (tmp_path / "use.py").write_text(USE_IT)

@@ -357,6 +357,7 @@ def test_quick_errors_without_outcomes_withhold_the_timeout(tmp_path, run):
     assert '"verdict": "finite"' in run("timeout", tmp_path / "x.csv", "--column", "status=", "--json").stdout
 
 
+@pytest.mark.slow
 def test_columns_known_only_afterwards_are_not_populations(tmp_path):
     rng = np.random.default_rng(6)
     x, out = rng.lognormal(0, 0.5, 900), rng.random(900) < 0.1

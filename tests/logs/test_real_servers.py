@@ -93,6 +93,7 @@ def needs(program):
     return found
 
 
+@pytest.mark.slow
 def test_haproxy(backend, tmp_path):
     front, tcp, gone = free_port(), free_port(), free_port()
     (tmp_path / "cfg").write_text(f"""
@@ -143,6 +144,7 @@ listen raw
     assert headers.loc["/slow", "latency"] >= SLOW
 
 
+@pytest.mark.slow
 def test_nginx(backend, tmp_path):
     port = free_port()
     (tmp_path / "cfg").write_text(f"""

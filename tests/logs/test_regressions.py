@@ -436,6 +436,7 @@ def test_a_submission_before_every_calendar_is_refused(tmp_path):
     assert (log.counts["completed"], log.facts.refused.count) == (1, 1)
 
 
+@pytest.mark.slow
 def test_integers_beyond_all_floats_are_not_latencies(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text("".join(f'{{"latency": {k}, "serial": {10**400 + k}}}\n' for k in range(1, 20)))

@@ -49,6 +49,7 @@ def test_the_latency_is_the_time_that_the_program_takes(tmp_path, run, monkeypat
         assert own - 1e-5 <= end["latency"] <= end["t"] - begins[end["end"]] + 1e-5
 
 
+@pytest.mark.slow
 def test_outcomes_and_the_cutoff_that_leaves_nothing(tmp_path, run):
     script = tmp_path / "job"  # by the number of the job: quick, failing, hanging with a child that ignores SIGTERM
     script.write_text(
@@ -69,6 +70,7 @@ def test_outcomes_and_the_cutoff_that_leaves_nothing(tmp_path, run):
     assert _processes_of(runs(log)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels_everything_and_leaves_a_whole_log(tmp_path, number):
     log, gone = tmp_path / "log", tmp_path / "gone"

@@ -21,6 +21,7 @@ def ends(log):
     return [line for line in map(json.loads, log.read_text().splitlines()) if "end" in line]
 
 
+@pytest.mark.slow
 def test_every_outcome_matches_the_service(tmp_path, run_anew):
     log = tmp_path / "log"
     did = {}

@@ -50,6 +50,7 @@ def disagreements(result):
             yield f"no schedule of {group} in Markdown"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_pages_agree(name):
     assert not list(disagreements(analysed(name)))

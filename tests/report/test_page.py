@@ -106,6 +106,7 @@ def test_too_few_probes_have_a_page_without_a_curve():
     assert 'id="curve"' not in page("few")
 
 
+@pytest.mark.slow
 def test_groups_that_do_not_fit_are_counted():
     rows = page("many").split("<h2>By group</h2>")[1].split("</table>")[0].count("<tr>") - 2  # but for head and all
     text = re.sub(r"\s", " ", page("many"))

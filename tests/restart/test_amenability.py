@@ -65,6 +65,7 @@ def slope(law, t, cost=0.0):
     return law.still_out(t) - law.pdf(t) * (expected_duration(law, t, cost=cost) + cost)
 
 
+@pytest.mark.slow
 def test_the_slope_changes_sign_at_the_optimum():
     for law, cost in ((V, 0.0), (V, 0.1), (Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025), 30.0)):
         t = optimal_timeout(law, cost=cost).timeout

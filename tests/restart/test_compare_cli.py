@@ -31,6 +31,7 @@ def test_given_policies_come_first():
     assert document["objective"] == "mean"
 
 
+@pytest.mark.slow
 def test_the_bundled_log():
     done = call(EGEE, "--cutoff", 10000, "--current", 1000, "--utilisation", 0.6, "--json")
     document = json.loads(done.stdout)

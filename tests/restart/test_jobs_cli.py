@@ -16,6 +16,7 @@ def asked(run, *arguments):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_jobs_and_their_groups(run):
     law = latfit.Defective(latfit.parse_law("lognormal", mu=5.5, sigma=1), 0.025)
     best = asked(run, *LAW, "--rho", 0.025, "--jobs", 30, "--wall-clock", "2m")

@@ -162,6 +162,7 @@ def test_grouping_of_jobs_into_submissions():
     assert latfit.optimal_grouping(L, 60, wall_clock=90.0, copies=2).expected_duration < best.expected_duration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "frozen", [stats.lognorm(1.1), stats.gamma(0.4), stats.gamma(2.0), stats.weibull_min(0.7), stats.weibull_min(1.6)]
 )
@@ -213,6 +214,7 @@ def test_bounds_from_quantiles_hold_for_every_law_and_are_sharp():
             latfit.quantile_bound(wrong)
 
 
+@pytest.mark.slow
 def test_a_decision_comes_with_the_variation_and_warns_of_the_tail(run):
     done = run("analyze", EGEE, "--cutoff", 10_000, "--json")
     latency = json.loads(done.stdout)["latency"]
@@ -231,6 +233,7 @@ def test_a_decision_comes_with_the_variation_and_warns_of_the_tail(run):
     )
 
 
+@pytest.mark.slow
 def test_more_copies_if_the_budget_allows_them():
     best = latfit.optimal_policy(L, "copies", budget=Budget("submissions", 4.2), max_copies=8)
     E = {b: latfit.optimal_timeout(L, copies=b, max_submissions=4.2).expected_duration for b in (2, 3, 4)}

@@ -76,6 +76,7 @@ def test_a_deadline_that_no_job_can_meet():
 FAILING = Empirical.of(LatencySample.of([2, 3, 3, 4, 20, 30.0], failed=[1, 1, 5.0], lost=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["quantile:0.9", "deadline:12"])
 def test_tails_with_failures_use_the_lattice(objective):
     best = optimal_timeout(FAILING, objective=objective, cost=1)
@@ -90,6 +91,7 @@ def test_tails_with_failures_use_the_lattice(objective):
     assert best.quantiles["0.95"] is not None
 
 
+@pytest.mark.slow
 def test_an_objective_from_outside_is_one_class():
     @register
     @dataclass(frozen=True)

@@ -84,6 +84,7 @@ def test_smooth_optimum_against_brute_force(block):
             assert below <= best.timeout <= above
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", law_names())
 def test_every_registered_law(name):
     for spec in getattr(get_law(name), "examples", ()):
@@ -323,6 +324,7 @@ def test_unit_of_time(spec, factor):
     )
 
 
+@pytest.mark.slow
 def test_wall_clock_with_every_objective():
     law, r = Defective(parse_law("lognormal(mu=3,sigma=1)"), 0.1), 15.0
     t = np.geomspace(r + 1, 1000, 3000)

@@ -29,6 +29,7 @@ def normal_pdf(z):
     return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
 
 
+@pytest.mark.slow
 def test_prototypical_laws():
     """V §2.1: a hyper-exponential law always profits, an Erlang and a hypo-exponential law never."""
     hyper = parse_law("erlang-mixture(p=[0.3,0.7],phases=[1,1],rates=[5,0.5])")
@@ -47,6 +48,7 @@ def test_limit_of_a_restart_at_once(spec):
     assert expected_duration(V, 1e-6) > 1e3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [parse_law("pareto(a=1,nu=0.8)"), Defective(V, 0.3)], ids=["pareto", "lost"])
 def test_restarts_make_every_moment_finite(law):
     """V, Corollary 1, against quadrature of n t^(n−1) P(J > t)."""
@@ -162,6 +164,7 @@ def test_the_entry_of_table_1_that_fails_for_a_negative_mean(mean, rho, falls):
     assert optimal_timeout(law).verdict == ("finite" if falls else "immediate")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["gamma(shape=0.7,scale=3)", "discrete(values=[1,4,9],probs=[0.5,0.3,0.2])"])
 def test_one_restart_of_chalasani(spec):
     """C eq. 5 by simulation: X where X ≤ b, else b + X′."""

@@ -21,6 +21,7 @@ TWO_MODES = Defective(parse_law("piecewise-uniform(edges=[1,2,10,11],probs=[0.6,
 SAMPLE = Empirical.of(LatencySample.of(np.round(np.random.default_rng(4).lognormal(4, 1, 150)), lost=5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "t0", "E", "N", "W"), [(L, 101.3285, 253.4812, 2.96745, 1.1004), (V, 0.0520664, 0.0970116, 2.34483, 1.1585)]
 )
@@ -32,6 +33,7 @@ def test_delayed_optimum(law, t0, E, N, W):
     assert best.job_seconds / optimal_timeout(law).expected_duration == pytest.approx(W, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "kind", "times", "E"),
     [

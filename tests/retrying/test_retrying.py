@@ -37,6 +37,7 @@ def rows(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_command_is_cut_and_tried_again(tmp_path):
     seconds = itertools.chain([30, 30], itertools.repeat(0))  # a busy machine may be slow to start Python
     noted = Noted(0.5)
@@ -80,6 +81,7 @@ def assert_cut_and_repeated(noted, arrivals):
     assert 3 <= len(arrivals) <= len(noted.seen)
 
 
+@pytest.mark.slow
 def test_http_by_httpx():
     httpx, noted = pytest.importorskip("httpx"), Noted(0.3)
     with closing(HangingServer()) as server, httpx.Client() as client:

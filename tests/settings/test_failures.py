@@ -105,6 +105,7 @@ def test_haproxy_validates_the_backend(haproxy, failures):
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_haproxy_cuts_connecting_and_tries_again(haproxy):
     """Connecting gets no answer: three attempts of t, then 503."""
     with contextlib.closing(Full()) as full:

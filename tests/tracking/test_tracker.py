@@ -83,6 +83,7 @@ def test_goldens(name):
     assert 0 < np.mean([regret(before, after, seed) for seed in range(4)]) < 1.5 * limit
 
 
+@pytest.mark.slow
 def test_one_seed_of_a_golden():
     before, after, limit = GOLDENS["log-normal × 10"]
     assert 0 < regret(before, after, seed=0) < 3 * limit

@@ -176,6 +176,7 @@ def test_other_formats(tmp_path, name, text, Watch):
     assert 0.9 < watch.notice().timeout < 2.5
 
 
+@pytest.mark.slow
 def test_the_log_of_a_probe_is_followed_while_it_grows(tmp_path, run, Watch):
     """Each end counts once, in the order of the ends; what is on its way does not count."""
     whole, grown = tmp_path / "probes.jsonl", tmp_path / "grown.jsonl"
@@ -258,6 +259,7 @@ def test_the_watch_reports_that_waiting_is_best(tmp_path, run):
     assert " wait; without limit: " in run("watch", log, "--cutoff", 60).stdout
 
 
+@pytest.mark.slow
 def test_late_runs_of_hangs_keep_the_timeout_in_its_interval(tmp_path, Watch):
     """12 of 1400 hang for 30 s and are logged together when they end: 5 s was exported beside 80 to 104 ms."""
     rng = np.random.default_rng(8)

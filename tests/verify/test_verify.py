@@ -68,6 +68,7 @@ def test_sticky_jobs_are_slower_than_waiting():
     assert "later attempts are not like first ones" in found.sentence
 
 
+@pytest.mark.slow
 def test_failures_and_given_up_jobs_are_as_predicted():
     """All the time over the jobs done is E_J, also with at most 2 attempts and with visible failures."""
     for seed, after in enumerate([{"attempts": 2}, {"failures": 0.2}, {"failures": 0.2, "attempts": 2}]):
