@@ -401,7 +401,9 @@ def test_figures_hold_nothing_of_the_log(canary):
     frame = pd.DataFrame({"latency": np.arange(1.0, 31), "<script>x</script>": "<script>y</script>"})
     frame.to_csv("<script>z.csv", index=False)
     done = subprocess.run(
-        [LATFIT, "plot", "<script>z.csv", "--figure", "cdf", "-o", "x.svg"], capture_output=True, check=False
+        [LATFIT, "plot", "<script>z.csv", "--unit", "s", "--figure", "cdf", "-o", "x.svg"],
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "script" not in Path("x.svg").read_text()

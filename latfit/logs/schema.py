@@ -401,6 +401,7 @@ class _Resolver:
     def _is_own_schema(self) -> bool:
         """Whether more names than `latency`, which many logs have, are those of latfit's schema."""
         words = set(map(word_of, self.cells["status"].text)) if "status" in self.cells else set()
+        words -= {*self.options.lowered_statuses}  # those that the user explains
         return self.is_converted or "submitted" in self.cells or (bool(words) and words <= {*STATUSES})
 
     def _weigh_units(self, scores: dict[str, Score], column: Cells, submitted: str | None) -> None:

@@ -159,8 +159,8 @@ def test_a_log_without_times_is_compared_without_replay(tmp_path):
     rng = np.random.default_rng(9)
     path = tmp_path / "x.csv"
     path.write_text("latency\n" + "\n".join(f"{x:.3f}" for x in rng.lognormal(5.5, 1, 500)))
-    assert json.loads(call(path, "--json").stdout)["replay"] is None
-    assert "Replayed" not in call(path).stdout
+    assert json.loads(call(path, "--unit", "s", "--json").stdout)["replay"] is None
+    assert "Replayed" not in call(path, "--unit", "s").stdout
 
 
 def test_wrong_usage_and_bad_input():
