@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, logsumexp, poch, xlogy, zeta
+from scipy.special import digamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, poch, xlogy, zeta
 
 from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.kernel import Jet, Kernel
@@ -220,22 +220,23 @@ class ErlangMixture(StageLaw):
     phases: tuple[int, ...]
     rates: tuple[float, ...]
     weights: ClassVar[Floats]
+    log_weights: ClassVar[Floats]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         weights = np.array(self.p) / np.sum(self.p)
-        vars(self).update(
-            shape=np.array(self.phases, dtype=np.float64), scale=1 / np.array(self.rates), weights=weights
-        )
+        with np.errstate(divide="ignore"):
+            vars(self).update(weights=weights, log_weights=np.log(weights))
+        vars(self).update(shape=np.array(self.phases, dtype=np.float64), scale=1 / np.array(self.rates))
 
     def _cdf(self, t: Floats) -> Floats:
         return super()._cdf(t[..., None]) @ self.weights
 
     def _logsf(self, t: Floats) -> Floats:
-        return logsumexp(super()._logsf(t[..., None]), axis=-1, b=self.weights)
+        return np.asarray(np.logaddexp.reduce(super()._logsf(t[..., None]) + self.log_weights, axis=-1))
 
     def _logpdf(self, t: Floats) -> Floats:
-        return logsumexp(super()._logpdf(t[..., None]), axis=-1, b=self.weights)
+        return np.asarray(np.logaddexp.reduce(super()._logpdf(t[..., None]) + self.log_weights, axis=-1))
 
     _ppf, draw = ContinuousLaw._ppf, ContinuousLaw.draw
 

@@ -452,8 +452,10 @@ def _latency_section(result: Analysis) -> Section:
 
 def _variation(latency: LatencySummary) -> str | None:
     """Standard deviation over mean, with what its interval says of independent retries (Pal & Reuveni 2017)."""
-    if latency.variation is None or latency.variation_interval is None:
-        return latency.variation and f"{latency.variation:.2f}"
+    if latency.variation is None:
+        return None
+    if latency.variation_interval is None:
+        return f"{latency.variation:.2f}"
     low, high = latency.variation_interval
     meaning = "above 1, independent retries pay" if low > 1 else "it may be above or below 1"
     meaning = "below 1, by itself no reason to cancel" if high < 1 else meaning
